@@ -1,3 +1,4 @@
+import type { AlertKind } from '../domain/alert-kinds.ts'
 import { type Entitlement, type PlannedPart, type SettleNotice, type Step, settle } from '../domain/entitlement.ts'
 import { counted, units as unitText } from '../domain/figures.ts'
 import { amountText } from '../domain/money.ts'
@@ -18,7 +19,7 @@ import { countKeys } from '../storage/licence-keys.ts'
 import { offersByProduct } from '../storage/offers.ts'
 import { enqueueAlert, hastenHandOver } from '../storage/outbox.ts'
 import { type Purchase, type PurchaseUpdate, purchasesOfOrder } from '../storage/purchases.ts'
-import { currentEpoch, type Epoch, isReattaching } from '../storage/restores.ts'
+import { currentEpoch, isReattaching } from '../storage/restores.ts'
 import {
   cancelPurchase,
   changeQuantity,
@@ -31,7 +32,7 @@ import {
   storeOrderById,
 } from '../storage/store-orders.ts'
 import { insertLateOrder } from '../storage/store-readings.ts'
-import { type Given, load, moveBy } from './advance.ts'
+import { type Given, load, type Move, moveBy } from './advance.ts'
 import type { Ordering } from './context.ts'
 import { plannedPurchase } from './effects.ts'
 import { ceilingOf, offerOfLine, plannedParts, type Sold } from './intake.ts'
@@ -51,20 +52,11 @@ export interface OrderNow {
   decidedAt: number
   /** The lines by the store's own ids. Without them no price counts as changed, and an order with units to plan is read again. */
   lines?: ReadonlyMap<string, LineNow>
-  wishesByStanding?: boolean
+  wishesByStanding: boolean
   /** Says whether a person takes the units of a line now, including units that were closed before the order came back. */
   takes?: (line: string) => boolean
   /** True when the order was read because the shop refused a delivery. Then its other deliveries are not tried at once. */
   isForDelivery?: boolean
-}
-
-export interface Settlement {
-  changes: Change[]
-  /** False when a worker holds a purchase that is to change, or when the order must be read again. */
-  isSettled: boolean
-  /** When the order is compared again; null: not before the order changes. */
-  settleAt: number | null
-  committed: () => void
 }
 
 type PurchaseStep = Exclude<Step, { step: 'grow' }>
@@ -78,13 +70,17 @@ const LATE = { attempts: 0, lastError: 'it has units that are planned once it is
 const STALE_MAX = 5
 const BATCH = 50
 
-/** Changes of one commit, and what is to be done once the commit is made. */
-type Moves = Pick<Settlement, 'changes' | 'committed'>
+type Moves = Pick<Move, 'changes' | 'committed'>
 
 const UNMOVED: Moves = { changes: [], committed: () => {} }
 
-/** Returns the changes by which the purchases of an order follow the standing of the order. */
-export async function settlementOf(ordering: Ordering, now: OrderNow): Promise<Settlement> {
+/**
+ * Returns the changes by which the purchases of an order follow the standing of the order.
+ *
+ * @returns `isSettled`: false when a worker holds a purchase that is to change, or when the order must be read again;
+ * `settleAt`: when the order is compared again; null: not before the order changes
+ */
+export async function settlementOf(ordering: Ordering, now: OrderNow) {
   const at = ordering.now()
   const { order, entitlement, row } = now
   const { standing } = entitlement
@@ -97,7 +93,7 @@ export async function settlementOf(ordering: Ordering, now: OrderNow): Promise<S
   const waits = standing === 'unpaid' || standing === 'held'
   const expiresAt = row.standingSince + EXPIRES_MS
   const hasExpired = waits && at >= expiresAt
-  const settled = settle(parts, entitlement, { hasExpired, wishesByStanding: now.wishesByStanding ?? false })
+  const settled = settle(parts, entitlement, { hasExpired, wishesByStanding: now.wishesByStanding })
   const moves: Moves[] = []
   const ofPurchases = new Map<string, PurchaseStep>()
   for (const step of settled.steps) {
@@ -129,22 +125,10 @@ export async function settlementOf(ordering: Ordering, now: OrderNow): Promise<S
   }
 }
 
-/** The rows with which an order is compared, as the database has them at this instant. */
-interface Books {
-  ordering: Ordering
-  now: OrderNow
-  at: number
-  purchases: Purchase[]
-  lines: Line[]
-  /** The lines by the ids of their rows. */
-  lineOf: ReadonlyMap<string, Line>
-  keysOf: ReadonlyMap<string, { left: number; waiting: number; stored: number }>
-  epoch: Epoch | undefined
-  /** True where a restore may have lost purchases of the order. */
-  isForgotten: boolean
-}
+type Books = Awaited<ReturnType<typeof readBooks>>
 
-async function readBooks(ordering: Ordering, now: OrderNow, at: number): Promise<Books> {
+/** Reads the rows with which an order is compared, as the database has them at this instant. */
+async function readBooks(ordering: Ordering, now: OrderNow, at: number) {
   const { db } = ordering
   const { order } = now
   const [purchases, keys, lines, epoch] = await Promise.all([
@@ -153,6 +137,7 @@ async function readBooks(ordering: Ordering, now: OrderNow, at: number): Promise
     db.query(linesOfOrders([order.id])),
     currentEpoch(db),
   ])
+  // A restore may have lost purchases of the order.
   const isForgotten =
     epoch?.restoredAt != null &&
     mayBeForgotten(order.receivedAt, {
@@ -201,11 +186,6 @@ function unitsOf({ purchases }: Books, { id, quantity }: Line): number {
   return Math.max(quantity, found)
 }
 
-async function moveOf(ordering: Ordering, id: string, given: Given): Promise<Moves> {
-  const loaded = await load(ordering, id)
-  return loaded ? moveBy(ordering, loaded, given) : UNMOVED
-}
-
 async function moved(books: Books, part: PlannedPart, step: PurchaseStep | undefined): Promise<Moves> {
   const { ordering, now, at } = books
   const { row, entitlement } = now
@@ -242,7 +222,8 @@ async function moved(books: Books, part: PlannedPart, step: PurchaseStep | undef
       }
     }
   }
-  const { changes, committed } = await moveOf(ordering, id, givenBy())
+  const loaded = await load(ordering, id)
+  const { changes, committed } = loaded ? await moveBy(ordering, loaded, givenBy()) : UNMOVED
   return { changes: [...changes, ...price], committed }
 }
 
@@ -259,13 +240,8 @@ async function boughtNow({ ordering, now, purchases, lineOf }: Books, part: Plan
   if (quantity === purchase.quantity && !isPriced) return { price: [] }
   const set: PurchaseUpdate & { quantity?: number } = {}
   if (quantity !== purchase.quantity) {
-    const name = {
-      store: order.store,
-      reference: order.reference,
-      line: part.line,
-      part: part.part,
-      generation: purchase.generation,
-    }
+    const { store, reference } = order
+    const name = { store, reference, line: part.line, part: part.part, generation: purchase.generation }
     const { body } = plannedPurchase(ordering.dialect, name, { ...purchase, quantity })
     Object.assign(set, { quantity, body })
   }
@@ -323,8 +299,17 @@ function alert({ ordering, now }: Books, what: string, subject: string, words: s
   const { id, store, reference } = now.order
   const note = `the order ${reference} of ${store} was changed in the shop: ${words}`
   const occasion = `${store}:${reference}:${what}:${subject}:${words}`
-  return enqueueAlert(ordering, { type: 'order_changed', occasion, payload: { note, store, reference }, orderId: id })
+  return orderAlert(ordering, 'order_changed', { store, reference, orderId: id }, occasion, note)
 }
+
+/** Alerts people of an order of a shop. */
+export const orderAlert = (
+  ordering: Ordering,
+  type: AlertKind,
+  { orderId = null, store, reference }: { orderId?: string | null; store: string; reference: string },
+  occasion: string,
+  note: string,
+): Change => enqueueAlert(ordering, { type, occasion, payload: { note, store, reference }, orderId })
 
 function alertOf(books: Books, notice: SettleNotice): Change {
   const { now, lines, epoch } = books
@@ -379,22 +364,19 @@ export async function settleOrder(ordering: Ordering, store: string, reference: 
       await db.commit([changeEntitlement(row, { settleAt: null, settledRevision: row.revision })])
       return
     }
-    const wishesByStanding = ordering.stores.find(({ id }) => id === store)?.wishesByStanding
-    const settlement = await settlementOf(ordering, {
+    const { changes, isSettled, settleAt, committed } = await settlementOf(ordering, {
       order,
       row,
       entitlement: entitlementIn(row, units),
       decidedAt: row.revision,
-      ...(wishesByStanding !== undefined && { wishesByStanding }),
+      wishesByStanding: ordering.stores.find(({ id }) => id === store)?.wishesByStanding ?? false,
     })
-    const { changes, isSettled, settleAt } = settlement
     const settledRevision = isSettled ? row.revision : row.settledRevision
     await db.commit([...changes, changeEntitlement(row, { settleAt, settledRevision })])
-    settlement.committed()
+    committed()
   })
 }
 
-/** Turns the rows of an order into the form that the domain has. */
 export const entitlementIn = (
   row: EntitlementRow,
   lines: readonly { line: string; units: number; granted: number; most: number }[],

@@ -30,7 +30,7 @@ import {
 } from '../storage/entitlements.ts'
 import { audited } from '../storage/evidence.ts'
 import { type ListingRow, listingsOfVariants } from '../storage/listings.ts'
-import { enqueueAlert, hastenClosing, hastenHeldOver } from '../storage/outbox.ts'
+import { hastenClosing, hastenHeldOver } from '../storage/outbox.ts'
 import { enqueuePublications } from '../storage/publications.ts'
 import { purchasesOfOrder } from '../storage/purchases.ts'
 import { currentEpoch } from '../storage/restores.ts'
@@ -42,12 +42,11 @@ import type { Ordering } from './context.ts'
 import type { Fulfilment } from './fulfil.ts'
 import { adoptOrder, type OrderInput, offerOfLine, takeOrder } from './intake.ts'
 import { standingOf } from './order-view.ts'
-import { entitlementIn, type LineNow, settlementOf } from './settle.ts'
+import { entitlementIn, type LineNow, orderAlert, settlementOf } from './settle.ts'
 
 /** The result for an order that was read. `ignored`: nothing was done, as `detail` says. `unfinished`: it must be read again. */
 export type ShopOrderTaken = { outcome: 'taken' } | { outcome: 'ignored' | 'unfinished'; detail: string }
 
-/** The shop that an order was read from. */
 export interface ShopOfOrders {
   id: string
   /** When the shop was connected. Orders that were placed before that are not bought. */
@@ -159,28 +158,32 @@ async function takeReading(
   )
   const doubt = asked.byHand ? undefined : doubtOf(ordering, { store: shop.id, reference }, after, lines, known)
   const isNews = !row || !known || !isSame(known, after)
-  const seen: Seen = { row, known, asked, revision: isNews ? revision : row.revision, doubt }
+  const seen: Seen = { shop, read, lines, after, row, known, asked, revision: isNews ? revision : row.revision, doubt }
   const done: Stored = isMerged ? { outcome: 'again' } : { outcome: 'taken' }
   if (order) {
-    await follow(ordering, order, read, after, lines, seen, wishesByStanding)
+    await follow(ordering, seen, order, wishesByStanding)
     return done
   }
-  const left = planOf(ordering, shop, read, after, seen) ?? (await planned(ordering, shop, read, after, lines, seen))
+  const left = planOf(ordering, seen) ?? (await planned(ordering, seen))
   if (doubt) ordering.wake('publish')
   // The other lines of the order are planned now. The next call says to people that this line is not bought.
   if (!left && doubt) return takeReading(ordering, shop, read, { ...asked, revision: seen.revision })
   if (!left) return done
   const [stored] = await db.commit([
     ...(left.alert ? [left.alert] : []),
-    ...rowChanges(ordering, shop.id, reference, null, after, seen, { isSettled: true, settleAt: null }),
+    ...rowChanges(ordering, seen, null, { isSettled: true, settleAt: null }),
   ])
   const isNew = left.alert !== undefined && stored === 1
-  if (left.tell && (isNew || known?.because !== after.because)) await tell(ordering, shop, read, left.why)
+  if (left.tell && (isNew || known?.because !== after.because)) await tell(ordering, seen, left.why)
   return isMerged ? done : ignored(left.why)
 }
 
-/** The stored state that the reading of an order replaces. */
+/** A reading of an order, the state that follows from it, and the stored state that it replaces. */
 interface Seen {
+  shop: ShopOfOrders
+  read: StoreOrderRead
+  lines: ReadonlyMap<string, LineRead>
+  after: Entitlement
   row: EntitlementRow | undefined
   known: Entitlement | undefined
   asked: Asked
@@ -308,11 +311,8 @@ async function cheapestOpen(
 /** Writes the row of an order after a reading, and the lines of the order that differ. */
 function rowChanges(
   { now }: Ordering,
-  store: string,
-  reference: string,
+  { shop: { id: store }, read: { reference }, after: { lines, ...after }, row, known, asked, revision, doubt }: Seen,
   orderId: string | null,
-  { lines, ...after }: Entitlement,
-  { row, known, asked, revision, doubt }: Seen,
   { isSettled, settleAt }: { isSettled: boolean; settleAt: number | null },
 ): Change[] {
   const isSameStanding = row?.standing === after.standing
@@ -334,19 +334,10 @@ function rowChanges(
 }
 
 /** Has the purchases of a known order follow the present standing of the order. */
-async function follow(
-  ordering: Ordering,
-  order: StoreOrder,
-  read: StoreOrderRead,
-  after: Entitlement,
-  lines: ReadonlyMap<string, LineNow>,
-  seen: Seen,
-  wishesByStanding: boolean,
-): Promise<void> {
+async function follow(ordering: Ordering, seen: Seen, order: StoreOrder, wishesByStanding: boolean): Promise<void> {
   const { db } = ordering
-  const { row, known, asked, revision } = seen
+  const { read, lines, after, row, known, asked, revision } = seen
   if (!row || !known) return
-  const { store, reference } = order
   const isNews = revision !== row.revision
   const isEqual = !isNews && !asked.byHand && after.changedAt !== null && after.changedAt === known.changedAt
   if (isEqual && row.settledRevision === revision && row.settleAt === null) {
@@ -357,7 +348,9 @@ async function follow(
   }
   const keepsDecisions = !lowers(known, after)
   const refusal =
-    isNews && read.standing === 'paid' && read.fault ? refused(ordering, store, read, read.fault).alert : undefined
+    isNews && read.standing === 'paid' && read.fault
+      ? refused(ordering, order.store, read, read.fault).alert
+      : undefined
   // The order may have been cancelled when the money went back, and waits for a person only since it is paid again.
   const isUnreleased = after.standing === 'held' && after.refundedMinor > after.acknowledgedMinor
   const isRefund = after.refundedMinor > known.refundedMinor || isUnreleased
@@ -373,31 +366,28 @@ async function follow(
   })
   await db.commit([
     ...settlement.changes,
-    ...rowChanges(ordering, store, reference, order.id, after, seen, settlement),
+    ...rowChanges(ordering, seen, order.id, settlement),
     ...(isNews && after.standing === 'paid' ? [hastenClosing(order.id, ordering.now())] : []),
     // An order closes without a mail while it is cancelled in its shop. Its keys may have come during that time.
     ...(isNews && after.standing === 'paid' && known.standing === 'cancelled' ? [markReopened(order.id)] : []),
     ...(isNews && keepsDecisions ? [keepDecisions(order.id, row.revision, revision)] : []),
-    ...(isRefund && !asked.byHand ? [await refundAlert(ordering, order, after, lines)] : []),
+    ...(isRefund && !asked.byHand ? [await refundAlert(ordering, seen, order)] : []),
     ...(refusal ? [refusal] : []),
   ])
   settlement.committed()
 }
 
 /** Alerts people of refunded money for which the shop names no units. A restore forgets that a person has released the order. */
-async function refundAlert(
-  ordering: Ordering,
-  { id: orderId, store, reference }: StoreOrder,
-  { refundedMinor, standing }: Entitlement,
-  lines: ReadonlyMap<string, LineNow>,
-): Promise<Change> {
+async function refundAlert(ordering: Ordering, { after, lines }: Seen, order: StoreOrder): Promise<Change> {
+  const { id: orderId, store, reference } = order
+  const { refundedMinor, standing } = after
   const currency = [...lines.values()].find((line) => line.currency !== null)?.currency ?? ''
   const next =
     standing === 'held' ? `; what the customer does not have yet waits: quayside orders release ${reference}` : ''
   const note = `${amountText(refundedMinor, currency)} of the order ${reference} of ${store} was refunded without naming units${next}`
   const held = standing === 'held' ? `:held:${(await currentEpoch(ordering.db))?.epoch ?? 1}` : ''
   const occasion = `${store}:${reference}:refund:${refundedMinor}${held}`
-  return enqueueAlert(ordering, { type: 'order_changed', occasion, payload: { note, store, reference }, orderId })
+  return orderAlert(ordering, 'order_changed', { store, reference, orderId }, occasion, note)
 }
 
 interface NotPlanned {
@@ -408,53 +398,44 @@ interface NotPlanned {
 }
 
 /** Says why an order that is not taken yet is not planned; undefined when the order may be planned. */
-function planOf(
-  ordering: Ordering,
-  { id: store, connectedAt }: ShopOfOrders,
-  read: StoreOrderRead,
-  after: Entitlement,
-  { asked: { byHand }, doubt }: Seen,
-): NotPlanned | undefined {
+function planOf(ordering: Ordering, seen: Seen): NotPlanned | undefined {
+  const { read, after, asked, doubt } = seen
+  const { id: store, connectedAt } = seen.shop
   const { reference, paidAt, placedAt, fault } = read
   if (read.standing !== 'paid' || paidAt === null) {
     const why = whyNot(read) ?? `the order is ${read.standing}, not paid`
-    if (read.standing !== 'held' || !fault) return waiting(ordering, store, read, why)
+    if (read.standing !== 'held' || !fault) return waiting(ordering, seen, why)
     return { why, alert: onceOfStore(ordering, store, reference, fault) }
   }
   // Shops date in whole seconds.
   const isBefore = Math.min(placedAt ?? paidAt, paidAt) < connectedAt - (connectedAt % 1_000)
-  if (isBefore && !byHand) {
+  if (isBefore && !asked.byHand) {
     const why = 'it was placed before the store was connected'
     if (read.isDone) return { why }
     const since = new Date(connectedAt).toISOString()
     const note = `the order ${reference} of ${store} is open and was placed before the shop was connected (${since}), so it is left alone: see whether its customer has keys`
     const occasion = `${store}:${reference}:`
-    const payload = { note, store, reference }
-    return { why, alert: enqueueAlert(ordering, { type: 'order_before_connection', occasion, payload }) }
+    return { why, alert: orderAlert(ordering, 'order_before_connection', { store, reference }, occasion, note) }
   }
   if (fault) return refused(ordering, store, read, fault)
   const hasUnits = [...after.lines.values()].some(({ granted }) => granted > 0)
   if (hasUnits) return undefined
   if (doubt) return refused(ordering, store, read, doubt.why)
-  return waiting(ordering, store, read, whyNot(read) ?? 'no unit of it is paid, or a person takes them')
+  return waiting(ordering, seen, whyNot(read) ?? 'no unit of it is paid, or a person takes them')
 }
 
 const whyNot = ({ because }: StoreOrderRead): string | undefined => because && `the order ${because}`
 
 /** Handles an order that waits to be paid. Where only the merchant ends that, the shop shows why; people get one alert. */
-function waiting(
-  ordering: Ordering,
-  store: string,
-  { reference, isForMerchant }: StoreOrderRead,
-  why: string,
-): NotPlanned {
+function waiting(ordering: Ordering, { shop, read }: Seen, why: string): NotPlanned {
+  const { reference, isForMerchant } = read
   if (isForMerchant === 'unalerted') return { why, tell: true }
-  return isForMerchant ? { why, alert: onceOfStore(ordering, store, reference, why), tell: true } : { why }
+  return isForMerchant ? { why, alert: onceOfStore(ordering, shop.id, reference, why), tell: true } : { why }
 }
 
 function onceOfStore(ordering: Ordering, store: string, reference: string, why: string): Change {
-  const payload = { note: `nothing is bought for the order ${reference} of ${store}: ${why}`, store, reference }
-  return enqueueAlert(ordering, { type: 'order_refused', occasion: `${store}:${why}`, payload })
+  const note = `nothing is bought for the order ${reference} of ${store}: ${why}`
+  return orderAlert(ordering, 'order_refused', { store, reference }, `${store}:${why}`, note)
 }
 
 /** Alerts people of a paid order that cannot be bought as it is. The merchant learns why. */
@@ -462,28 +443,20 @@ function refused(ordering: Ordering, store: string, read: StoreOrderRead, why: s
   const { reference } = read
   const note = `nothing is bought for the paid order ${reference} of ${store}: ${why}`
   const occasion = `${store}:${reference}:${occasionOf(read, note)}`
-  const payload = { note, store, reference }
-  return { why, alert: enqueueAlert(ordering, { type: 'order_refused', occasion, payload }), tell: true }
+  return { why, alert: orderAlert(ordering, 'order_refused', { store, reference }, occasion, note), tell: true }
 }
 
 /** Plans the purchases of an order, in the commit that stores how the order stands. @returns why nothing could be planned */
-async function planned(
-  ordering: Ordering,
-  shop: ShopOfOrders,
-  read: StoreOrderRead,
-  after: Entitlement,
-  lines: ReadonlyMap<string, LineNow>,
-  seen: Seen,
-): Promise<NotPlanned | undefined> {
+async function planned(ordering: Ordering, seen: Seen): Promise<NotPlanned | undefined> {
+  const { shop, read, after } = seen
   const { id: store, delayMs } = shop
-  const { reference } = read
   const notBefore = delayMs > 0 ? ordering.now() + delayMs : null
   const isPaid = after.standing === 'paid'
   const settled = { isSettled: isPaid && !seen.doubt, settleAt: isPaid ? null : ordering.now() }
-  const entitlement = (orderId: string) => rowChanges(ordering, store, reference, orderId, after, seen, settled)
+  const entitlement = (orderId: string) => rowChanges(ordering, seen, orderId, settled)
   try {
     const shopFacts = { notBefore, revision: seen.revision, entitlement }
-    await takeOrder(ordering, store, inputOf(read, after, lines), digestOf(read), shopFacts)
+    await takeOrder(ordering, store, inputOf(seen), sha256([read.standing, read.lines]), shopFacts)
   } catch (error) {
     if (!(error instanceof Failure)) throw error
     // Another reading took the order at the same instant. This reading is handled again, and follows the other one.
@@ -492,41 +465,31 @@ async function planned(
     if (error.code !== 'invalid' && error.reason !== 'ambiguous_sku') throw error
     return refused(ordering, store, read, error.message)
   }
-  if (after.isForPerson) await alertFulfilled(ordering, shop, reference)
+  if (after.isForPerson) await alertFulfilled(ordering, store, read.reference)
   return undefined
 }
 
 /** Alerts people, once for each shop, that a setting of the shop fulfils orders before their keys come. */
-async function alertFulfilled(ordering: Ordering, { id: store }: ShopOfOrders, reference: string): Promise<void> {
+async function alertFulfilled(ordering: Ordering, store: string, reference: string): Promise<void> {
   const note = `the order ${reference} of ${store} was fulfilled before Quayside read it, so nothing is bought: turn off automatic fulfilment in the shop; quayside orders take ${reference} has it bought all the same`
-  await ordering.db.commit([
-    enqueueAlert(ordering, { type: 'order_fulfilled_early', occasion: store, payload: { note, store, reference } }),
-  ])
+  await ordering.db.commit([orderAlert(ordering, 'order_fulfilled_early', { store, reference }, store, note)])
 }
 
 /** Says the reason to the merchant in the shop. Where the shop does not take the message, only the alert says it. */
-async function tell(
-  ordering: Ordering,
-  { id: store, store: { reportRefusal } }: ShopOfOrders,
-  read: StoreOrderRead,
-  why: string,
-) {
+async function tell(ordering: Ordering, { shop, read }: Seen, why: string) {
+  const { reportRefusal } = shop.store
   if (!reportRefusal) return
   const { reference } = read
   // Merchants do not know the fields of our API.
   const message = why.replace(/^lines\.(\d+)\.\w+: /, (_, index) => `line ${Number(index) + 1} `)
   const result = await reportRefusal({ id: occasionOf(read, why).slice(0, 12), reference, message })
   if (result.outcome !== 'confirmed') {
-    ordering.log.warn('order.refusal_unsaid', { store, reference, detail: result.detail })
+    ordering.log.warn('order.refusal_unsaid', { store: shop.id, reference, detail: result.detail })
   }
 }
 
 /** Returns the order as it is planned. Our lines have only the units that are granted. */
-function inputOf(
-  { reference, lines }: StoreOrderRead,
-  after: Entitlement,
-  ours: ReadonlyMap<string, LineNow>,
-): OrderInput {
+function inputOf({ read: { reference, lines }, after, lines: ours }: Seen): OrderInput {
   return {
     reference,
     lines: lines
@@ -541,8 +504,6 @@ function inputOf(
       .filter(({ quantity }) => quantity > 0),
   }
 }
-
-const digestOf = ({ standing, lines }: StoreOrderRead): string => sha256([standing, lines])
 
 /** Returns an id that is the same for equal words about one state of an order, so that the words are said only once. */
 const occasionOf = ({ standing, lines }: StoreOrderRead, words: string): string => sha256([standing, lines, words])
@@ -582,9 +543,8 @@ export async function takeTagOff(
   const untagTries = row.untagTries + 1
   const untagAt = ordering.now() + Math.min(UNTAG_MS * 2 ** (untagTries - 1), UNTAG_MAX_MS)
   const note = `the order ${reference} of ${store} was tried again, and the shop keeps its tag: ${forgotten.detail}; take it off by hand`
-  const payload = { note, store, reference }
   const occasion = `${store}:${reference}:tag:${row.wishRevision}`
-  const alert = enqueueAlert(ordering, { type: 'order_changed', occasion, payload })
+  const alert = orderAlert(ordering, 'order_changed', { store, reference }, occasion, note)
   await db.commit([
     changeEntitlement(row, { untagTries, untagAt }),
     ...(untagTries === UNTAG_ALERT_TRIES ? [alert] : []),
