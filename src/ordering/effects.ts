@@ -15,7 +15,7 @@ import { assignKey, insertKey, type LicenceKey, takeBackKeys } from '../storage/
 import { holdOffer, markOutOfStock } from '../storage/offers.ts'
 import { enqueueAlert, enqueueUpdate, type UpdateEffect, withdrawEffect } from '../storage/outbox.ts'
 import { enqueuePublications } from '../storage/publications.ts'
-import { changePurchase, insertPurchase, type NewPurchase, type PurchaseUpdate } from '../storage/purchases.ts'
+import { changePurchase, insertPurchase, type NewPurchase } from '../storage/purchases.ts'
 import { markReopened } from '../storage/store-orders.ts'
 import { orderBody } from '../supplier/client.ts'
 import type { Loaded } from './advance.ts'
@@ -46,21 +46,17 @@ export interface Decided {
   nextGeneration?: Partial<NewPurchase> | undefined
 }
 
-export interface EffectChanges {
-  /** Changes that must come before the row's own change. */
-  before: Change[]
-  after: Change[]
-  /** Columns of the row itself. */
-  set: PurchaseUpdate
-}
-
-/** Turns the effects of a decision into the changes of its commit. */
-export function effectChanges(ordering: Ordering, decided: Decided): EffectChanges {
+/**
+ * Turns the effects of a decision into the changes of its commit: those that come before and after the change of the row itself,
+ * and columns of the row.
+ */
+export function effectChanges(ordering: Ordering, decided: Decided) {
   const { loaded, decision, now, reading, stated = reading?.order } = decided
   const { purchase } = loaded
   const has = (effect: Effect) => decision.effects.includes(effect)
   const hold = holdToReport(purchase.holdReported, decision.set.holdReason)
   const isResumed = resumes(purchase, decision)
+  const open = { purchaseId: purchase.id, units: unitsOpen(decided) }
   return {
     before: has('cancel_later') ? laterCancelled(decided) : [],
     after: [
@@ -68,7 +64,7 @@ export function effectChanges(ordering: Ordering, decided: Decided): EffectChang
       ...(has('withdraw') ? withdrawal(loaded) : []),
       ...(has('store_keys') || has('hand_over') ? keyChanges(ordering, decided) : []),
       ...(hold === undefined ? [] : [heldUpdate(ordering, decided, purchase.id, hold)]),
-      ...(isResumed ? [resumedUpdate(ordering, decided)] : []),
+      ...(isResumed ? [pushUpdate(ordering, decided, { type: 'line.resumed', payload: open })] : []),
       ...(has('notify_failed') ? [failedUpdate(ordering, decided)] : []),
       ...decision.effects.flatMap((effect) => {
         if (typeof effect === 'string') return []
@@ -86,17 +82,25 @@ export function effectChanges(ordering: Ordering, decided: Decided): EffectChang
   }
 }
 
+/** The columns of a generation that ends because the order of another generation was found. */
+export const NOT_NEEDED = { state: 'cancelled', holdReason: null, notBefore: null } as const
+
 /** Cancels later generations that were never sent: the order of an earlier attempt was found, so they are not needed. */
 function laterCancelled({ loaded: { purchase, generations }, now }: Decided): Change[] {
   const note = 'not needed: the order of an earlier attempt was found'
   return generations
     .filter(({ generation, firstSentAt }) => generation > purchase.generation && firstSentAt === null)
     .filter(({ state }) => ['planned', 'waiting', 'review'].includes(state))
-    .map((one) => changePurchase(one, { state: 'cancelled', holdReason: null, notBefore: null, note }, now))
+    .map((one) => changePurchase(one, { ...NOT_NEEDED, note }, now))
 }
 
 /** Enqueues an update for the store. @param dedupeKey default: the id of the update, for an update that can come only once */
-function push({ newId }: Ordering, { loaded, now }: Decided, update: Update, dedupeKey?: string): Change {
+export function pushUpdate(
+  { newId }: Pick<Ordering, 'newId'>,
+  { loaded, now }: Pick<Decided, 'loaded' | 'now'>,
+  update: Update,
+  dedupeKey?: string,
+): Change {
   const id = newId()
   const { store } = loaded.name
   const { orderId } = loaded.purchase
@@ -106,12 +110,10 @@ function push({ newId }: Ordering, { loaded, now }: Decided, update: Update, ded
 type Update = UpdateEffect extends infer U ? (U extends UpdateEffect ? Omit<U, 'kind'> : never) : never
 
 function heldUpdate(ordering: Ordering, decided: Decided, purchaseId: string, reason: ReportedHold): Change {
-  return push(ordering, decided, { type: 'line.held', payload: { purchaseId, units: unitsOpen(decided), reason } })
-}
-
-function resumedUpdate(ordering: Ordering, decided: Decided): Change {
-  const payload = { purchaseId: decided.loaded.purchase.id, units: unitsOpen(decided) }
-  return push(ordering, decided, { type: 'line.resumed', payload })
+  return pushUpdate(ordering, decided, {
+    type: 'line.held',
+    payload: { purchaseId, units: unitsOpen(decided), reason },
+  })
 }
 
 function failedUpdate(ordering: Ordering, decided: Decided): Change {
@@ -119,7 +121,7 @@ function failedUpdate(ordering: Ordering, decided: Decided): Change {
   const { id, quantity, version } = loaded.purchase
   const units = decision.effects.includes('hand_over') ? quantity - handedOverIn(loaded) : unitsOpen(decided)
   const payload = { purchaseId: id, units, row: decision.row }
-  return push(ordering, decided, { type: 'line.failed', payload }, `failed:${id}:${version}`)
+  return pushUpdate(ordering, decided, { type: 'line.failed', payload }, `failed:${id}:${version}`)
 }
 
 /** Counts the units for which the store has no keys. */
@@ -236,14 +238,10 @@ function keyChanges(
     )
   }
   if (assigned === 0) return changes
-  const update: UpdateEffect = {
-    kind: 'callback',
-    type: 'line.fulfilled',
-    payload: { purchaseId: purchase.id, count: assigned },
-  }
+  const payload = { purchaseId: purchase.id, count: assigned }
   const dedupeKey = `keys:${purchase.id}:${outboxId}`
-  const { orderId } = purchase
-  return [...changes, enqueueUpdate(update, { id: outboxId, store: name.store, orderId, dedupeKey, at: now })]
+  const address = { id: outboxId, store: name.store, orderId: purchase.orderId, dedupeKey, at: now }
+  return [...changes, enqueueUpdate({ kind: 'callback', type: 'line.fulfilled', payload }, address)]
 }
 
 /** Opens a stored licence key and returns its text in normal form. */

@@ -2,11 +2,11 @@ import { heldAlertMs, holdReasons } from '../domain/hold.ts'
 import { holdLabels } from '../domain/labels.ts'
 import { holdToReport } from '../domain/store-update.ts'
 import { StaleWrite } from '../storage/database.ts'
-import { enqueueAlert, enqueueUpdate } from '../storage/outbox.ts'
+import { enqueueAlert } from '../storage/outbox.ts'
 import { changePurchase, heldUnsaid } from '../storage/purchases.ts'
 import { load } from './advance.ts'
 import type { Ordering } from './context.ts'
-import { unitsLeft } from './effects.ts'
+import { pushUpdate, unitsLeft } from './effects.ts'
 
 /** Alerts that one look raises; the next look raises the others. */
 const BATCH = 100
@@ -18,36 +18,28 @@ export async function alertHeld(ordering: Pick<Ordering, 'db' | 'now' | 'newId' 
     const after = heldAlertMs[reason]
     if (after === null) continue
     const held = await db.query(heldUnsaid(reason, now() - after, BATCH))
-    for (const { id, store, reference } of held) await alertOne(ordering, id, { store, reference })
+    for (const { id } of held) await alertOne(ordering, id)
     if (held.length > 0) ordering.wake('outbox')
   }
 }
 
-async function alertOne(
-  ordering: Pick<Ordering, 'db' | 'now' | 'newId'>,
-  id: string,
-  { store, reference }: { store: string; reference: string },
-): Promise<void> {
-  const { db, now, newId } = ordering
+async function alertOne(ordering: Pick<Ordering, 'db' | 'now' | 'newId'>, id: string): Promise<void> {
+  const { db, now } = ordering
   const loaded = await load(ordering, id)
   if (!loaded?.purchase.holdReason) return
+  const { store, reference } = loaded.name
   const { orderId, holdReason: reason, holdReported, heldAt, note, quantity } = loaded.purchase
   const words = `the paid order ${reference} of ${store} waits since ${new Date(heldAt ?? 0).toISOString()}: ${note ?? holdLabels[reason].means}`
   const payload = { note: words, store, reference, purchaseId: id, reason }
   const alert = enqueueAlert(ordering, { type: 'order_held', occasion: `${id}:${reason}:${heldAt}`, payload, orderId })
   const unsaid = holdToReport(holdReported, reason, true)
   if (unsaid === undefined) return void (await db.commit([alert]))
-  const outboxId = newId()
-  const update = {
-    kind: 'callback',
-    type: 'line.held',
-    payload: { purchaseId: id, units: quantity - unitsLeft(loaded), reason: unsaid },
-  } as const
+  const held = { purchaseId: id, units: quantity - unitsLeft(loaded), reason: unsaid }
   try {
     await db.commit([
       alert,
       changePurchase(loaded.purchase, { holdReported: unsaid }, now()),
-      enqueueUpdate(update, { id: outboxId, store, orderId, dedupeKey: outboxId, at: now() }),
+      pushUpdate(ordering, { loaded, now: now() }, { type: 'line.held', payload: held }),
     ])
   } catch (error) {
     // The purchase has just gone on, or is held for another reason. The next look sees its new state.

@@ -21,13 +21,20 @@ import { currentEpoch, dropUnattached, isReattaching, noteUnattached } from '../
 import { carryCancellation, lineById, markReopened, nameOfLine, storeOrderById } from '../storage/store-orders.ts'
 import { advance } from './advance.ts'
 import { expectedOf, gapsOf, type Ordering } from './context.ts'
-import { plannedPurchase } from './effects.ts'
+import { NOT_NEEDED, plannedPurchase } from './effects.ts'
 import { type Part, unattachedOf } from './parts.ts'
 import { foundOrders, readSupplierOrder, wasShown } from './read-order.ts'
 import { ordersUnder } from './scan.ts'
 
 /** `news` when the part has changed; `none` when the order was known or means nothing; `open` when it cannot be decided now. */
 type Reattached = 'news' | 'none' | 'open'
+
+/** An order of the supplier, and the generation of a part whose reference it carries. */
+interface Found {
+  part: Part
+  generation: number
+  order: SupplierOrder
+}
 
 /**
  * Gives an order of the supplier back to the part that it was bought for, after a restore.
@@ -47,7 +54,7 @@ export async function reattachOrder(
   let rows = await rowsOf(ordering, part)
   let reattachment = reattachmentOf(rows, { generation, status: order.status })
   if (reattachment === 'read') {
-    reattachment = await decideAfterRead(ordering, part, generation, order)
+    reattachment = await decideAfterRead(ordering, { part, generation, order })
     rows = await rowsOf(ordering, part)
   }
   switch (reattachment) {
@@ -57,13 +64,13 @@ export async function reattachOrder(
     }
     case 'insert':
     case 'supersede':
-      return putIn(ordering, part, generation, order)
+      return putIn(ordering, { part, generation, order })
     case 'nothing':
       await ordering.db.commit(reattached(order))
       return 'none'
     case 'double_charge':
     case 'person':
-      return showPerson(ordering, part, generation, order)
+      return showPerson(ordering, { part, generation, order })
     default:
       return 'open'
   }
@@ -118,7 +125,7 @@ async function onlyListed(ordering: Ordering, part: Part, generation: number, id
 }
 
 /** Reads the order of the generation that is under way. If that generation stays under way, both orders may have been charged. */
-async function decideAfterRead(ordering: Ordering, part: Part, generation: number, order: SupplierOrder) {
+async function decideAfterRead(ordering: Ordering, { part, generation, order }: Found) {
   const live = liveOf(await rowsOf(ordering, part))
   if (live?.supplierOrderId) await readSupplierOrder(ordering, live, live.supplierOrderId)
   const reattachment = reattachmentOf(await rowsOf(ordering, part), { generation, status: order.status })
@@ -192,12 +199,7 @@ const AFTER_RESTORE = 'found after a restore'
  * order that was found. A crash in between leaves a look-up, and nothing that could be sent. The store order is settled before
  * anything else of it is bought or delivered.
  */
-async function putIn(
-  ordering: Ordering,
-  part: Part,
-  generation: number,
-  order: SupplierOrder,
-): Promise<'news' | 'open'> {
+async function putIn(ordering: Ordering, { part, generation, order }: Found): Promise<'news' | 'open'> {
   const rows = await rowsOf(ordering, part)
   const live = liveOf(rows)
   const line = await first(ordering.db, lineById(part.lineId))
@@ -252,19 +254,7 @@ async function putIn(
 function superseded({ newId }: Ordering, live: Purchase, order: SupplierOrder, now: number): Change[] {
   const note = 'not needed: after a restore the order of a later attempt was found'
   return [
-    changePurchase(
-      live,
-      {
-        state: 'cancelled',
-        holdReason: null,
-        notBefore: null,
-        refreshAt: null,
-        note,
-        leaseOwner: null,
-        leaseUntil: null,
-      },
-      now,
-    ),
+    changePurchase(live, { ...NOT_NEEDED, refreshAt: null, note, leaseOwner: null, leaseUntil: null }, now),
     insertTransition({
       id: newId(),
       purchaseId: live.id,
@@ -283,12 +273,7 @@ function superseded({ newId }: Ordering, live: Purchase, order: SupplierOrder, n
  * Handles an order of another generation than the one under way: the table makes a review or a double charge of it. Where no
  * generation is under way, it is a double charge. Once a person was shown the order, no purchase is searched for it.
  */
-async function showPerson(
-  ordering: Ordering,
-  part: Part,
-  generation: number,
-  order: SupplierOrder,
-): Promise<Reattached> {
+async function showPerson(ordering: Ordering, { part, generation, order }: Found): Promise<Reattached> {
   const { db } = ordering
   const rows = await rowsOf(ordering, part)
   const known = await db.query(knownDuplicates([order.id]))
