@@ -31,18 +31,16 @@ import type { Ordering } from './context.ts'
  * @param reason for the audit, here and below
  * @throws Failure `not_found`
  */
-export async function cancelOrder(
-  ordering: Ordering,
-  orderId: string,
-  actor: string,
-  reason?: string | undefined,
-): Promise<void> {
+export async function cancelOrder(ordering: Ordering, orderId: string, actor: string, reason?: string): Promise<void> {
   const order = await need(ordering.db, storeOrderById(orderId), 'order', orderId)
   const isFirst = order.cancelRequestedAt === null
-  const uncancelled = (await ordering.db.query(purchasesOfOrder(orderId))).filter(mayCancel)
+  const uncancelled = (await ordering.db.query(purchasesOfOrder(orderId))).filter(
+    ({ cancelRequestedAt, state }) => cancelRequestedAt === null && state !== 'fulfilled',
+  )
   if (isFirst || uncancelled.length > 0) {
     const now = ordering.now()
-    const again = isFirst ? undefined : `cancelled again, with ${referencesOf(uncancelled)}`.slice(0, AUDITED_MAX)
+    const references = uncancelled.map(({ externalOrderId }) => externalOrderId).join(', ')
+    const again = isFirst ? undefined : `cancelled again, with ${references}`.slice(0, AUDITED_MAX)
     await ordering.db.commit([
       cancelEntitlement(orderId, now),
       markCancelRequested(orderId, now),
@@ -52,24 +50,15 @@ export async function cancelOrder(
     // It may be proven already that an unknown purchase has no order. Then its look-up ends the purchase now.
     ordering.wake('refresh')
   }
-  await endUnsent(ordering, await ordering.db.query(purchasesOfOrder(orderId)), actor)
+  const purchases = await ordering.db.query(purchasesOfOrder(orderId))
+  // Until the restore has reattached all orders, nothing proves that a purchase was never sent.
+  if (await isReattaching(ordering.db)) return
+  for (const { id } of purchases) await advance(ordering, id, { input: { type: 'clock' }, actor })
 }
 
 /** Joins what was done and why into one text; undefined when there is nothing to say. */
 export const auditText = (parts: readonly (string | undefined)[]): string | undefined =>
   parts.filter((part) => part !== undefined && part !== '').join('; ') || undefined
-
-const mayCancel = ({ cancelRequestedAt, state }: Purchase): boolean =>
-  cancelRequestedAt === null && state !== 'fulfilled'
-
-const referencesOf = (purchases: Purchase[]): string =>
-  purchases.map(({ externalOrderId }) => externalOrderId).join(', ')
-
-async function endUnsent(ordering: Ordering, purchases: Purchase[], actor: string): Promise<void> {
-  // Until the restore has reattached all orders, nothing proves that a purchase was never sent.
-  if (await isReattaching(ordering.db)) return
-  for (const { id } of purchases) await advance(ordering, id, { input: { type: 'clock' }, actor })
-}
 
 /**
  * Plans the next generation of a purchase that ended, for the units of which the store has no keys. The money of this purchase is
@@ -81,7 +70,7 @@ export async function retryPurchase(
   ordering: Ordering,
   purchaseId: string,
   actor: string,
-  reason?: string | undefined,
+  reason?: string,
 ): Promise<void> {
   const purchase = await existing(ordering, purchaseId)
   const given = ({ generations }: Loaded): Given => {
@@ -103,14 +92,6 @@ export async function retryPurchase(
   throw new Failure('conflict', message, { reason: 'not_retriable' })
 }
 
-/** The changes that a release makes to a purchase. */
-export interface PurchaseRelease {
-  /** Most that one unit may cost from now on. */
-  ceilingMinor?: number
-  /** Whether the purchase may exceed the spend caps. */
-  overrideSpendCap?: boolean
-}
-
 /** The words of the audit for a purchase that may exceed the spend caps. */
 export const CAPS_OVERRIDDEN = 'spend caps overridden'
 
@@ -123,9 +104,9 @@ export const CAPS_OVERRIDDEN = 'spend caps overridden'
 export async function releasePurchase(
   ordering: Ordering,
   purchaseId: string,
-  { ceilingMinor, overrideSpendCap = false }: PurchaseRelease,
+  { ceilingMinor, overrideSpendCap = false }: { ceilingMinor?: number; overrideSpendCap?: boolean },
   actor: string,
-  reason?: string | undefined,
+  reason?: string,
 ): Promise<void> {
   const purchase = await existing(ordering, purchaseId)
   if (purchase.holdReason === 'frozen' && (await currentFreeze(ordering.db))) {

@@ -20,7 +20,6 @@ interface Circumstances {
   frozen: boolean
 }
 
-/** Why something is not possible, for a machine and for a person. */
 interface Refusal {
   reason: FailureReason
   message: string

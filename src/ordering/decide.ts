@@ -58,7 +58,7 @@ export async function decidePurchase(
 ): Promise<void> {
   const seen = await existing(ordering, purchaseId)
   assertDecidable(seen, decision.type, ordering.now())
-  if (handsKeysOver(decision) && (await isReattaching(ordering.db))) {
+  if ((decision.type === 'hand_over' || decision.type === 'adopt') && (await isReattaching(ordering.db))) {
     const message =
       "after a restore the supplier's orders are reattached first, in some minutes: until then the store may have keys that are not on record"
     throw new Failure('conflict', message, { reason: 'restore_unfinished' })
@@ -89,7 +89,11 @@ export async function decidePurchase(
     if (codeOf(error) === 'conflict') return undefined
     throw error
   })
-  if (!done) return refuseLate(ordering, purchaseId, decision.type)
+  if (!done) {
+    const present = await existing(ordering, purchaseId)
+    assertDecidable(present, decision.type, ordering.now())
+    throw changed(present)
+  }
   const { supplierOrderId } = seen.purchase
   ordering.log.info('purchase.decided', { purchaseId, actor, type: decision.type, supplierOrderId })
   // The store may have had all keys of the purchase for long. Then no confirmation will come any more.
@@ -177,18 +181,9 @@ function changed(loaded: Loaded, version = ''): Failure {
   return new Failure('conflict', message, { reason: 'evidence_changed' })
 }
 
-/** Throws the reason why nothing was changed, by the present state of the purchase. */
-async function refuseLate(ordering: Ordering, purchaseId: string, type: DecisionType): Promise<never> {
-  const loaded = await existing(ordering, purchaseId)
-  assertDecidable(loaded, type, ordering.now())
-  throw changed(loaded)
-}
-
 const waitingHandOvers = (keys: Loaded['keys']): string[] => [
   ...new Set(keys.flatMap((key) => (key.handOverId !== null && key.handedOverAt === null ? [key.handOverId] : []))),
 ]
-
-const handsKeysOver = ({ type }: Decision): boolean => type === 'hand_over' || type === 'adopt'
 
 const overridesCap = (decision: Decision): boolean =>
   decision.type === 'buy_again' && decision.overrideSpendCap === true

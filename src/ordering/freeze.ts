@@ -6,7 +6,7 @@ import type { SupplierOrder } from '../domain/supplier.ts'
 import { type Change, first } from '../storage/database.ts'
 import { orphansFoundAfter } from '../storage/discrepancies.ts'
 import { audited, lastUnfreeze, reviewedSince } from '../storage/evidence.ts'
-import { setFreeze } from '../storage/freezes.ts'
+import { type Freeze, setFreeze } from '../storage/freezes.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
 import { listPurchases } from '../storage/purchases.ts'
 import { currentEpoch, restoreHold } from '../storage/restores.ts'
@@ -57,12 +57,20 @@ export async function freezeForReviews(ordering: Ordering, purchaseId: string, r
   if (inHour <= HOURLY_MAX && share < RECENT_MAX) return []
   const count = inHour > HOURLY_MAX ? `${inHour} purchases within an hour` : `${share} of the last ${RECENT} purchases`
   const reason = `${count} need a person's decision`
-  return [
-    // Further reviews are no new cause of the freeze: a person decides on each review by itself.
-    setFreeze({ reason, actor: 'quayside', at: now }, 'reviews'),
-    enqueueAlert(ordering, { type: 'freeze', occasion: `reviews:${since}`, payload: { note: reason } }),
-  ]
+  // Further reviews are no new cause of the freeze: a person decides on each review by itself.
+  return frozenFor(ordering, { reason, at: now }, 'reviews', since)
 }
+
+/** Freezes buying and alerts people. @param unfrozenAt the last unfreeze: people are alerted once after each */
+const frozenFor = (
+  ordering: Ordering,
+  { reason, at }: Pick<Freeze, 'reason' | 'at'>,
+  cause: string,
+  unfrozenAt: number,
+): Change[] => [
+  setFreeze({ reason, actor: 'quayside', at }, cause),
+  enqueueAlert(ordering, { type: 'freeze', occasion: `${cause}:${unfrozenAt}`, payload: { note: reason } }),
+]
 
 /** Two orphans may be left over from an accident. A third orphan within the hour means that the accident goes on. */
 const ORPHANS_MAX = 3
@@ -86,13 +94,6 @@ export async function freezeForOrphans(ordering: Ordering, fresh: SupplierOrder[
     const count = references.filter((reference) => carriesStore(reference, id, dialect.externalOrderIdMax)).length
     if (count < ORPHANS_MAX) return []
     const reason = `${count} orders at the supplier, new within an hour, carry references of store ${id} and have no purchase here`
-    return [
-      setFreeze({ reason, actor: 'quayside', at: now }, `orphans:${id}`),
-      enqueueAlert(ordering, {
-        type: 'freeze',
-        occasion: `orphans:${id}:${unfrozen?.at ?? 0}`,
-        payload: { note: reason },
-      }),
-    ]
+    return frozenFor(ordering, { reason, at: now }, `orphans:${id}`, unfrozen?.at ?? 0)
   })
 }

@@ -17,7 +17,6 @@ interface OrderExport extends ExportFilter {
   state?: OrderState | undefined
 }
 
-/** A line of an order. */
 export interface OrderRow {
   order: Omit<ListedOrder, 'lines'>
   line: ListedLine
@@ -34,15 +33,14 @@ const PAGE_ORDERS = 100
  * Returns the lines of orders, newest orders first, as they are while they are read. Before the first line is read, the audit
  * notes who asked for which orders, and how many keys they get at most: the keys that have left by then.
  *
- * @param asked with a `reason` the keys are opened too; the reason says why
+ * @param reason why the keys are opened too; undefined: no key is opened
  */
 export async function exportOrders(
   exporting: Exporting,
   filter: OrderExport,
-  asked: { actor: string; reason?: string },
+  { actor, reason }: { actor: string; reason?: string },
 ): Promise<AsyncGenerator<OrderRow[]>> {
   const { db, now } = exporting
-  const { actor, reason } = asked
   const named = filterText('orders', filter)
   if (reason === undefined) {
     await db.commit([audited(exporting, actor, 'order.export', 'orders', named)])

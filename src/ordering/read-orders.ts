@@ -37,7 +37,7 @@ export async function readDueOrders(ordering: Ordering, shop: ShopOfOrders): Pro
     try {
       const listed = orders.get(reference)
       if (listed) await takeFromShop(ordering, shop, listed, asked)
-      else why = (await readOrderNow(ordering, shop, reference)) ?? why
+      else await readOrderNow(ordering, shop, reference)
     } catch (error) {
       why = messageOf(error)
       away.push(reference)
@@ -58,7 +58,7 @@ export async function readOrderNow(
   shop: ShopOfOrders,
   reference: string,
   why: Pick<Asked, 'isForDelivery'> = {},
-): Promise<undefined> {
+): Promise<void> {
   const asked: Asked = { ...(await beforeAsking(ordering, shop.id)), isSecond: true, ...why }
   const read = await shop.store.order?.(reference)
   if (read?.outcome === 'order') await takeFromShop(ordering, shop, read.order, asked)

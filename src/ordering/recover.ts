@@ -64,11 +64,9 @@ export async function resume(ordering: Ordering): Promise<number> {
   for (;;) {
     const sending = await ordering.db.query(purchasesInState('sending', BATCH))
     if (sending.length === 0) break
-    for (const { id } of sending) {
-      const detail = 'the process ended while it was being sent'
-      await advance(ordering, id, { input: { type: 'lost' }, detail })
-      lost += 1
-    }
+    const detail = 'the process ended while it was being sent'
+    for (const { id } of sending) await advance(ordering, id, { input: { type: 'lost' }, detail })
+    lost += sending.length
   }
   // The first look-up may be a quarter of an hour away, so the proof starts now. Purchases beyond the limit wait for their look-up.
   for (const { id, lastSentAt } of await ordering.db.query(purchasesInState('unknown', COUNTED_MAX))) {
@@ -184,17 +182,8 @@ export async function noteFailure(ordering: Ordering, purchaseId: string, error:
     const now = ordering.now()
     if (!purchase || purchase.state === 'sending' || (purchase.leaseUntil ?? 0) > now) return
     const errorCount = passing ? 0 : purchase.errorText === text ? purchase.errorCount + 1 : 1
-    await ordering.db.commit([
-      changePurchase(
-        purchase,
-        {
-          errorText: passing ? null : text,
-          errorCount,
-          ...nextTry(purchase, now, passing),
-        },
-        now,
-      ),
-    ])
+    const set = { errorText: passing ? null : text, errorCount, ...nextTry(purchase, now, passing) }
+    await ordering.db.commit([changePurchase(purchase, set, now)])
     if (errorCount >= ERRORS_MAX) await advance(ordering, purchaseId, { input: { type: 'poison', error: text } })
   } catch (second) {
     ordering.log.warn('purchase.error', { purchaseId, error: messageOf(second) })

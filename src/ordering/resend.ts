@@ -28,12 +28,7 @@ export function resendRefusal(
  * @throws Failure `not_found`; `conflict`, reason `no_resend` for a store to which Quayside cannot send keys again, reason
  *   `no_keys` where no key is handed over; `unavailable` where the store did not confirm that it sent the keys
  */
-export async function resendKeys(
-  fulfilment: Fulfilment,
-  orderId: string,
-  actor: string,
-  reason?: string | undefined,
-): Promise<{ keys: number }> {
+export async function resendKeys(fulfilment: Fulfilment, orderId: string, actor: string, reason?: string) {
   const standing = await orderStanding(fulfilment, orderId)
   const { order } = standing
   const refusal = resendRefusal(fulfilment, standing)

@@ -135,7 +135,7 @@ export async function* pagesSince(
   let seen = 0
   let stale = 0
   for (let number = 1; ; number += 1) {
-    if (number > pagesMax) throw new Failure('unavailable', `the supplier's order list has over ${pagesMax} pages`)
+    if (number > pagesMax) throw refused(`the supplier's order list has over ${pagesMax} pages`)
     const page = await ordering.supplier.orders({ page: number, ...window })
     const { items, unreadable } = page
     if (unreadable.length > 0) onUnreadable(unreadable)
@@ -152,7 +152,7 @@ export async function* pagesSince(
     const isCutOff = listMax !== null && seen >= listMax
     if (isCutOff) onListEnd(listMax)
     if (isCutOff || !(page.more ?? rows > 0)) {
-      if (!isCutOff && seen < (counted ?? 0)) throw new Failure('unavailable', lacks(counted, seen))
+      if (!isCutOff && seen < (counted ?? 0)) throw refused(`the supplier counts ${counted} orders and listed ${seen}`)
       // Rows that came on a single page cannot have moved between two pages.
       const pages = rows > 0 ? number : number - 1
       if (pages > 1 && head !== undefined) await assertHead(ordering, window, head)
@@ -161,27 +161,24 @@ export async function* pagesSince(
     }
     stale = fresh.length > 0 ? 0 : stale + 1
     // When one page brings nothing new, the list has moved. When two pages in a row do, the supplier ignores the page number.
-    if (stale > 1) throw new Failure('unavailable', "the supplier's order list brings the same orders page after page")
+    if (stale > 1) throw refused("the supplier's order list brings the same orders page after page")
   }
 }
 
+const refused = (message: string): Failure => new Failure('unavailable', message)
+
 function refuseListEnd(listMax: number): void {
-  const message = `the supplier's order list ends at ${listMax} orders, and so many came: older ones are not shown`
-  throw new Failure('unavailable', message)
+  throw refused(`the supplier's order list ends at ${listMax} orders, and so many came: older ones are not shown`)
 }
 
-const lacks = (counted: number | undefined, seen: number): string =>
-  `the supplier counts ${counted} orders and listed ${seen}`
-
 function refuseUnreadable([broken]: Unreadable[]): void {
-  const where = `no readable ${broken?.field} (request ${broken?.requestId})`
-  throw new Failure('unavailable', `an order in the list has ${where}`)
+  throw refused(`an order in the list has no readable ${broken?.field} (request ${broken?.requestId})`)
 }
 
 async function assertHead(ordering: Ordering, window: { from?: number; to?: number }, head: string): Promise<void> {
   const again = await ordering.supplier.orders({ page: 1, ...window })
   if (again.items.some((order) => order.id === head)) return
-  throw new Failure('unavailable', "the supplier's order list moved by more than a page while it was read")
+  throw refused("the supplier's order list moved by more than a page while it was read")
 }
 
 /** Throws when a window came back empty although an order of the whole list's first page lies in it. */
@@ -191,5 +188,5 @@ async function assertEmpty({ supplier, dialect }: Ordering, from: number): Promi
   const inside = items.find(({ createdAt }) => createdAt !== undefined && createdAt >= from)
   if (!inside) return
   const what = `orders.from (${dialect.orders.from}) of the dialect does not find order ${inside.id}`
-  throw new Failure('unavailable', `${what}: the supplier's order list cannot be read since an instant`)
+  throw refused(`${what}: the supplier's order list cannot be read since an instant`)
 }
