@@ -4,6 +4,7 @@ import { hasLeft } from '../domain/store-order.ts'
 import { Failure } from '../errors.ts'
 import { deliveriesOfPurchases } from '../storage/deliveries.ts'
 import { attemptsOf, audited, auditOfAll, transitionsOf } from '../storage/evidence.ts'
+import type { LicenceKey } from '../storage/licence-keys.ts'
 import { offersByProduct } from '../storage/offers.ts'
 import { outboxOfOrder } from '../storage/outbox.ts'
 import type { Ordering } from './context.ts'
@@ -63,11 +64,14 @@ export async function orderHistory(fulfilment: Fulfilment, orderId: string) {
         costMinor: offer?.costMinor ?? null,
         currency: offer?.currency ?? null,
         purchases: own.filter(({ id }) => shown.has(id)),
-        keys: keys.filter(({ purchaseId }) => ofLine.has(purchaseId) && shown.has(purchaseId)),
+        keys: keys.filter(({ purchaseId }) => ofLine.has(purchaseId) && shown.has(purchaseId)).map(withoutText),
       }
     }),
   }
 }
+
+/** Returns what people may see of a licence key: the instants, and not its sealed text. */
+const withoutText = ({ ciphertext: _sealed, blindIndex: _index, keyId: _key, ...rest }: LicenceKey) => rest
 
 /**
  * Opens the licence keys that the store has, or is being given. Before a key is opened, the audit notes who asked and why.
@@ -89,5 +93,8 @@ export async function revealKeys(
   const of = lineId === undefined ? '' : ` of line ${lineId}`
   const what = `${counted(count, 'key')}${of}: ${reason}`
   await ordering.db.commit([audited(ordering, actor, 'order.reveal', orderId, what)])
-  return lines.map(({ line, keys }) => ({ line, keys: keys.map((key) => ({ ...key, key: openKey(ordering, key) })) }))
+  return lines.map(({ line, keys }) => ({
+    line,
+    keys: keys.map((key) => ({ ...withoutText(key), key: openKey(ordering, key) })),
+  }))
 }
