@@ -41,7 +41,7 @@ const allowed: Record<string, string[]> = {
   catalogue: [...ports, 'listings'],
   reconciliation: [...ports, 'catalogue', 'ordering'],
   http: [...flows, ...ports, 'access', 'config', 'observe', 'backup', 'alerts'],
-  console: 6_305,
+  console: ['http', 'access', 'domain'],
   processes: ['domain', 'http', 'inbox', 'ordering', 'storage', 'stores', 'supplier', 'vault'],
   demo: ['app.ts', 'installation.ts', 'config', 'dialect', 'domain', 'listings', 'sandbox', 'storage', 'stores'],
   cli: [
