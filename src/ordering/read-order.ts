@@ -86,11 +86,9 @@ export async function applyOrder(
         readFor: purchase,
         detail,
         set: ({ row }) => (row === 'still_open' && again) || {},
-        also: ({ effects, row }) => [
+        also: ({ row }) => [
           // A key that another purchase has is rare. So the commit asks for it, and not a read before each commit.
-          ...(effects.includes('store_keys') && !keysElsewhere && blindIndexes.length > 0
-            ? [assertNotElsewhere(purchase.id, blindIndexes)]
-            : []),
+          ...(!keysElsewhere && blindIndexes.length > 0 ? [assertNotElsewhere(purchase.id, blindIndexes)] : []),
           ...(row === 'still_open' ? [] : [readAttempt(ordering, purchase, order)]),
         ],
       }

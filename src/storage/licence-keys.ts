@@ -104,7 +104,7 @@ export const keysIndexed = jsonSetting<number>('keys_indexed')
 
 export const insertKey = insertInto(licenceKeys)
 
-/** Guards a commit that stores keys: the commit is stale when another purchase has stored one of these keys in the meantime. */
+/** Guards a commit that an order with these keys leads to: the commit is stale when another purchase has one of the keys. */
 export const assertNotElsewhere = change(0, (purchaseId: string, blindIndexes: Buffer[]) =>
   build
     .update(licenceKeys)
