@@ -26,9 +26,9 @@ import type { Ordering } from './context.ts'
 /**
  * Cancels a store order. Purchases that were never sent end at once. The others are flagged, and end as the table says.
  *
- * A store may cancel again. That cancels the purchases that an operator has retried, bought again or handed over since.
+ * A second cancellation by the store also covers purchases that an operator has since retried, bought again or handed over.
  *
- * @param reason for the audit, here and below
+ * @param reason why, in the caller's words, for the audit
  * @throws Failure `not_found`
  */
 export async function cancelOrder(ordering: Ordering, orderId: string, actor: string, reason?: string): Promise<void> {
@@ -47,7 +47,7 @@ export async function cancelOrder(ordering: Ordering, orderId: string, actor: st
       requestCancellation(orderId, now),
       audited(ordering, actor, 'order.cancel', orderId, auditText([again, reason])),
     ])
-    // It may be proven already that an unknown purchase has no order. Then its look-up ends the purchase now.
+    // A look-up may have proven already that an `unknown` purchase has no order. Its next look-up, woken here, ends the purchase.
     ordering.wake('refresh')
   }
   const purchases = await ordering.db.query(purchasesOfOrder(orderId))
@@ -61,7 +61,7 @@ export const auditText = (parts: readonly (string | undefined)[]): string | unde
   parts.filter((part) => part !== undefined && part !== '').join('; ') || undefined
 
 /**
- * Plans the next generation of a purchase that ended, for the units of which the store has no keys. The money of this purchase is
+ * Plans the next generation of a purchase that ended, for the units whose keys the store lacks. The money of this purchase is
  * written off, and so is the money of earlier generations that failed.
  *
  * @throws Failure `not_found`; `conflict` while the purchase has not ended, or when a later generation exists
@@ -83,7 +83,7 @@ export async function retryPurchase(
     return { input: { type: 'retry' }, actor, also: [audit, ...writtenOff] }
   }
   const moved = await advance(ordering, purchaseId, given).catch((error: unknown) => {
-    // Another generation was planned meanwhile: the unique key of the part refuses this one.
+    // Another caller has planned this generation meanwhile, so the unique key of the part refuses ours.
     if (error instanceof Failure && error.code === 'conflict' && error.reason === undefined) return undefined
     throw error
   })
@@ -162,7 +162,7 @@ export async function unfreeze(ordering: Ordering, actor: string, causes?: reado
     throw new Failure('conflict', message, { reason: 'changed' })
   }
   const restored = named.some(({ id }) => id === RESTORE_CAUSE)
-  // Where the supplier's orders cannot be read, a person knows whether the database was put back.
+  // A person may lift the hold of a start: where the supplier's orders cannot be read, only people know of a restore.
   const isStart = named.some(({ actor }) => actor === START_ACTOR)
   if (restored && !isStart && (await isReattaching(db))) throw await unproven(db, named)
   const why = auditText([reasonsOf(named).slice(0, AUDITED_MAX)])
@@ -220,7 +220,7 @@ export async function releaseHeld(
       if (await advance(ordering, id, { input: { type: 'released', by: 'cause' }, set: { note: null } })) released += 1
     }
     if (released > 0) ordering.wake('place')
-    // A batch that is not full was the last one. When no purchase of a batch was released, other workers have them.
+    // A batch that is not full was the last one. When no purchase of a batch was released, other workers have them all.
     if (held.length < RELEASED_AT_ONCE || released === 0) return
   }
 }

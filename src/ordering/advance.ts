@@ -87,7 +87,7 @@ const UNREMARKABLE = new Set(['still_open'])
  * Moves one purchase by one input, with all effects, in one commit.
  *
  * @param given the input, or a function that returns the input for the purchase as it is now, and undefined when none applies
- * @param leaseEpoch of the lease that the caller holds; without it a purchase under a live lease only gets a hint
+ * @param leaseEpoch the epoch of the caller's own lease; without a lease, a purchase that a worker holds is only marked as due
  * @returns the move that was committed; undefined when nothing matched, or while another worker has the row
  * @throws StaleWrite after five races in a row
  */
@@ -124,7 +124,7 @@ export interface Move {
   changes: Change[]
   /** To be called once the changes are committed. */
   committed: () => void
-  /** The outbox may have work, after a message, a person's decision or an end; with `store`, only an update for that store. */
+  /** Set when the outbox may have work: after a message, a person's decision or an end. `store`: only for that store. */
   news?: { store?: string } | undefined
 }
 
@@ -199,7 +199,7 @@ function newsOf(
   return isKeysAlone ? { store } : {}
 }
 
-/** Decisions of a person that stand whatever the state of the order in its store is, until a newer reading lowers the order. */
+/** Decisions of a person that outweigh the state of the store order, until a newer reading takes units from the order. */
 const AGAINST_THE_ORDER: ReadonlySet<PurchaseInput['type']> = new Set(['retry', 'hand_over', 'close', 'buy_again'])
 
 async function decidedColumns(
@@ -212,7 +212,7 @@ async function decidedColumns(
   return order ? { decidedRevision: order.revision } : {}
 }
 
-/** Has the order compared again after a purchase ends, and after a purchase leaves `sending` for `waiting`, or leaves a review. */
+/** Has the store order compared with its purchases again: after an end or a review, and when `sending` becomes `waiting`. */
 function settlesAgain({ state, orderId }: Purchase, { next, row }: Transition, now: number): Change[] {
   if (next === 'accepted' && (isOver(state) || state === 'review')) return [settleFirst(orderId, now)]
   const isEnd = next !== state && next !== 'fulfilled' && (isOver(next) || isOver(state) || state === 'review')
@@ -305,7 +305,7 @@ export function stamps(
   const { next, set, effects, row } = decision
   const entered = next !== purchase.state
   const update: PurchaseUpdate = { ...set, state: next }
-  // A release precedes every try, so it does not reset the errors.
+  // Every try begins with a release. If a release reset the errors, they would never add up.
   if (purchase.errorCount > 0 && row !== 'released') Object.assign(update, { errorCount: 0, errorText: null })
   if (set.holdReason !== undefined && set.holdReason !== purchase.holdReason) {
     update.heldAt = set.holdReason === null ? null : now
@@ -313,12 +313,12 @@ export function stamps(
   // The note about a hold ends with the hold.
   if (set.holdReason === null && purchase.holdReason !== null && set.note === undefined) update.note = null
   if (entered && next === 'unknown') Object.assign(update, { unknownAt: now, absentSince: null })
-  // The order that an answer named is now the purchase's own order, or one of the orders that were seen.
+  // The order that an answer named is by now the purchase's own order, or one of `ordersSeen`.
   if (entered && purchase.state === 'unknown') update.namedOrderId = null
-  // It is proven that the request did not run. So the supplier does not know its idempotency key.
+  // The request is proven not to have run. So the supplier does not know its idempotency key.
   if (entered && next === 'waiting') Object.assign(update, { firstSentAt: null, keySafeUntil: null })
   if (entered && next === 'accepted') update.acceptedAt = purchase.acceptedAt ?? now
-  // After a restore an order is found that this database never sent. It counts as sent, so that a second order is a duplicate.
+  // After a restore, the order may be one that this database never sent. It counts as sent, so a second order is a duplicate.
   if (entered && next === 'accepted' && purchase.firstSentAt === null) update.firstSentAt = now
   if (row !== 'released' && next !== 'sending') Object.assign(update, { leaseOwner: null, leaseUntil: null })
   Object.assign(update, refresh())
@@ -328,12 +328,12 @@ export function stamps(
 
   function refresh(): PurchaseUpdate {
     if (effects.includes('read_now')) return { refreshAt: now, refreshes: 0 }
-    // An input of the shop says nothing of the supplier. It comes every two minutes, and would put off each reading.
+    // Inputs of the shop come every two minutes and say nothing of the supplier. They must not put off its next reading.
     if (!entered && input.type.startsWith('shop_')) return {}
     const refreshes = entered ? 0 : purchase.refreshes
     const readAt = nextReadAt(next, refreshes, now, areAnnounced)
     if (readAt !== null) {
-      // A hint that came during the request had to wait for its end.
+      // A hint that came during the request had to wait for the end of the request.
       const refreshAt =
         purchase.state === 'sending'
           ? refreshUnlessHinted(purchase, Math.min(purchase.refreshAt ?? readAt, readAt))
@@ -341,11 +341,11 @@ export function stamps(
       return { refreshAt, refreshes: refreshes + 1 }
     }
     if (finalStates.includes(next)) return { refreshAt: entered ? null : refreshUnlessHinted(readFor, null) }
-    // In one of the other states, `refreshAt` is a hint that waits for the end of the request under way.
+    // A repeat needs no look-up now. In other states `refreshAt` can only be a hint, which waits for the end of the request.
     return next === 'sending' && purchase.state === 'unknown' ? { refreshAt: null } : {}
   }
 
-  /** Reserves the ceiling until the order is completed, then the cost; and nothing once it is proven that nothing was charged. */
+  /** Reserves the ceiling until the order is completed, then its cost. A purchase that is proven uncharged reserves nothing. */
   function reservation(): PurchaseUpdate {
     const most = mostOf(purchase)
     if (next === 'sending') return { reservedMinor: most }
@@ -357,7 +357,7 @@ export function stamps(
       const isFinal = reading.order.status === 'completed'
       return { reservedMinor: isFinal ? amount : Math.max(amount, purchase.reservedMinor) }
     }
-    // After a restore an order is found that this database has never sent.
+    // After a restore, the order may be one that this database never sent, so nothing is reserved yet.
     const isFound = entered && (next === 'accepted' || set.ordersSeen !== undefined)
     return isFound && purchase.reservedMinor === 0 ? { reservedMinor: most, reservedAt: now } : {}
   }

@@ -43,7 +43,7 @@ export function refusalOf(loaded: Loaded, type: DecisionType): Refusal | undefin
   return type === 'buy_again' ? otherMayBeCharged(others) : undefined
 }
 
-/** @returns why a part is not bought again, because another generation may have been charged; undefined when none may */
+/** @returns why a part must not be bought again: another generation may have been charged; undefined when it may be bought */
 export function otherMayBeCharged(others: Loaded['generations']): Refusal | undefined {
   const unproven = others.find((other) => !mayBuy([other]))
   if (!unproven) return undefined
@@ -67,7 +67,7 @@ const insteadOf: Record<Exclude<PurchaseState, 'review' | 'accepted'>, string> =
   cancelled: ended,
 }
 
-/** Returns all decisions, with what each decision would do now, and why it is not possible; null when it is possible. */
+/** Returns all decisions: what each would do now, and why it is refused, which is null for a possible decision. */
 export const choicesOf = (loaded: Loaded, around: Circumstances) =>
   decisionTypes.map((decision) => ({
     decision,

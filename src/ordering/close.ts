@@ -12,8 +12,8 @@ const BATCH = 100
 /**
  * Closes the orders that may be closed, and enqueues an update for their stores.
  *
- * The function searches for these orders. The code that ends a purchase does not call it. So no order stays open when two
- * purchases end at the same instant, or when the process dies in between.
+ * A query finds these orders. If instead the end of a purchase closed its order, the order could stay open when two purchases
+ * end at the same instant, or when the process dies in between.
  *
  * @returns how many orders were closed
  */
@@ -39,7 +39,6 @@ async function closeOrder(ordering: Ordering, order: StoreOrder): Promise<boolea
   return true
 }
 
-/** An order that is closed, as its store knows it. */
 type Closing = Pick<StoreOrder, 'id' | 'store' | 'reference'>
 
 /**
@@ -75,10 +74,10 @@ export function logClosed({ log }: Ordering, { id, store, reference }: Closing, 
 }
 
 /**
- * Reports a line as complete where no update with keys did.
+ * Reports a line as complete if no update with keys has said so.
  *
  * The content of an update is fixed when it is first sent. Two updates of one line may be sent before either is confirmed. Then
- * neither update says `complete`. This function enqueues a further update that says so, without keys.
+ * neither update says `complete`. This function enqueues one more update, without keys, that says `complete`.
  */
 export async function announceCompletion(ordering: Ordering, { orderId }: Pick<OutboxRow, 'orderId'>): Promise<void> {
   const standing = await orderStanding(ordering, orderId ?? '')
@@ -88,7 +87,7 @@ export async function announceCompletion(ordering: Ordering, { orderId }: Pick<O
   ordering.wake('outbox')
 }
 
-/** Enqueues an update for each line that the store has all keys of and that was not reported as complete; once for each line. */
+/** Enqueues one update for each line whose keys the store has completely, and that was not reported as complete yet. */
 async function completionsOf(
   ordering: Ordering,
   order: Pick<StoreOrder, 'id' | 'store'>,

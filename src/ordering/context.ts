@@ -41,7 +41,7 @@ export interface OrderingPolicy {
   /** An offer that was read within this time is not read again before a purchase. */
   offerFreshnessMs: number
   deadlineMs: number
-  /** How old the reading of a shop's order may be when a purchase of that order is sent first. */
+  /** How old the reading of a shop's order may be at the first send of a purchase of that order. */
   entitlementMs: number
   ceilingPercent: string
   minMarginPercent: string
@@ -56,31 +56,31 @@ export interface OrderingStore {
   policy?: { filter: StorePolicy['filter'] }
   /** What happens to units that a shop's order gains. Default: a person is asked, unless the shop states that they are paid. */
   growth?: 'buy' | 'ask' | undefined
-  /** True: a merchant asks for a retry of ended purchases by setting the order back to paid; otherwise by a tag. */
+  /** How a merchant asks for a retry of ended purchases. True: by setting the order back to paid. False: by a tag. */
   wishesByStanding?: boolean
 }
 
-/** What placing remembers between its runs. It is lost at a restart, when nothing is under way. */
+/** What placing remembers between its runs. A restart loses this memory, which does no harm as no request is under way then. */
 export interface Pace {
   breaker: Breaker
-  /** Whether the supplier has made an order in this process just as it was sent. Until then the first orders go alone. */
+  /** Whether the supplier has, since this process began, made an order exactly as we sent it. Until then orders go alone. */
   agreed: boolean
-  /** The purchase whose order differed before any order agreed. Nothing more is bought until that purchase is decided. */
+  /** A purchase whose order differed from what we sent, before any order agreed. Buying stops until a person decides on it. */
   differs?: string | undefined
-  /** The API key was refused: there is no first send or replay before this instant. */
+  /** After the API key was refused, no first send and no repeat leaves before this instant. */
   pausedUntil: number
-  /** Kinds of answers that cannot be read and of which people were alerted. */
+  /** The kinds of unreadable answers of which people were alerted. */
   alerted: ReadonlySet<string>
-  /** The earliest instant at which such answers are asked for again, on the clock that never jumps. */
+  /** The earliest instant at which unreadable answers are asked for again, on the clock that never jumps. */
   readAgainAt: number
   /** The outage of the supplier that is not over; null when there is none. Absent until it is read from the database. */
   outage?: (Outage & { isAlerted?: true }) | null
-  /** Instants of the first sends and of the repeats of the last minute. */
+  /** When the first sends and the repeats of the last minute left. */
   firstSends: number[]
   repeats: number[]
   /** Maps a product to the instant at which its offer was last confirmed with the supplier. */
   checked: Map<string, number>
-  /** The first purchases of offers, and the prices that they showed to the purchases behind them. */
+  /** The first purchases of offers, which go alone, and the prices that the supplier charged for them. */
   oneFirst: OneFirst
   /** What the supplier's deliveries about orders have shown. */
   watch: {
@@ -89,28 +89,28 @@ export interface Pace {
     /** The number of orders in a row that were over before a delivery named them; undefined while no delivery has come. */
     unannounced: number | undefined
   }
-  /** Maps a purchase, or a supplier's order, to the instant at which the order was first read as failed without other proof. */
+  /** Maps a purchase, or a supplier's order, to the instant of the first reading that other sources did not confirm. */
   doubted: Map<string, number>
   /** Stores to which the last update failed. */
   failing: Set<string>
   /** Maps a purchase to its last request, oldest first. */
   lastRequests: Map<string, LastRequest>
-  /** Whether the filter by reference has found an order in this process. Only then does an empty answer of it prove anything. */
+  /** Whether the filter by reference has found an order in this process. Until then, its empty answers prove nothing. */
   referenceFilter: 'untried' | 'finds' | 'misses'
   /** Answers of the supplier that are not stored yet. Each is kept until an instant of the clock that never jumps. */
   unstored: { until: number; act: () => Promise<unknown> }[]
   /** Rounds of reattaching orders after a restore; absent without a restore. */
   rounds?: Rounds
-  /** When a new database may be compared again, on the clock that never jumps; absent before the first time. */
+  /** When the database may next be compared with the supplier's orders, on the clock that never jumps; absent at the start. */
   compareAt?: number
 }
 
 /**
- * What this process remembers of a purchase's last request, in milliseconds of the monotonic clock. It ends with the process,
- * because that clock does.
+ * What this process remembers of a purchase's last request, in milliseconds of the monotonic clock. Another process has another
+ * clock, so it cannot take over this memory.
  */
 export interface LastRequest {
-  /** `lastSentAt` of the row at that time. A newer value in the row means another request. */
+  /** `lastSentAt` of the row when the request was noted. A newer value in the row means another request. */
   lastSentAt: number | null
   /** When the intent of the request was stored, or the later instant at which this process first read that intent. */
   sentAt: number
@@ -156,7 +156,7 @@ export interface Ordering extends Context {
   stores: readonly OrderingStore[]
   /** @param store wakes only the queue of this store */
   wake: (worker: WorkerName, store?: string) => void
-  /** Counts what happened for the plots of the hour, after its commit. */
+  /** Counts what a commit has stored, for the plots of the last hour. */
   count: CountActivity
   /** Reads one offer from the supplier again. */
   refreshOffer: (productId: string) => Promise<void>
@@ -175,7 +175,7 @@ export interface Ordering extends Context {
   signal?: AbortSignal
 }
 
-/** Returns the supplier's order of a purchase as it was asked for. */
+/** Returns the order that a purchase asks the supplier for. */
 export const expectedOf = ({
   externalOrderId,
   supplierProductId: productId,
@@ -186,10 +186,10 @@ export const expectedOf = ({
   quantity,
 })
 
-/** Returns an instant: a shop's order that was read before it is read again before a purchase of that order is sent first. */
+/** Returns the oldest instant of a reading of a shop's order that still counts when a purchase is first sent. */
 export const readSince = ({ now, policy }: Pick<Ordering, 'now' | 'policy'>): number => now() - policy.entitlementMs
 
-/** Deadline of a request: a third of the supplier's settle time, so that its outcome is recorded long before that ends. */
+/** Deadline of a request: a third of the supplier's settle time. So the outcome is recorded long before the settle time ends. */
 export const deadlineMs = ({ dialect }: Ordering): number => (dialect.settleSeconds * 1_000) / 3
 
 /** Returns the length of a lease in milliseconds. It is longer than one request can take, so no lease ends during a request. */
@@ -205,7 +205,7 @@ export const gapsOf = ({ settleSeconds, listLagSeconds }: Ordering['dialect']) =
  * Handles a list of items with some workers at once, in the order of the list.
  *
  * @param each handles one item; it catches what goes wrong, so that the others go on
- * @param mayTake whether this worker, counted from 0, takes another item; a worker that may not ends
+ * @param mayTake is asked before each item whether this worker, counted from 0, may take one; on false the worker ends
  */
 export async function inParallel<T>(
   items: readonly T[],

@@ -19,7 +19,7 @@ import { distinctKeys, foundOrders } from './read-order.ts'
 
 /** The decisions that a person can take on a purchase in `review`, and on a purchase that is `accepted`. */
 export type Decision =
-  /** Take that order of the supplier as the order that was bought. */
+  /** Take the supplier's order with this id as the order that was bought. */
   | { type: 'adopt'; orderId: string }
   /** Hand over the keys that came, at most the quantity. */
   | { type: 'hand_over' }
@@ -96,7 +96,7 @@ export async function decidePurchase(
   }
   const { supplierOrderId } = seen.purchase
   ordering.log.info('purchase.decided', { purchaseId, actor, type: decision.type, supplierOrderId })
-  // The store may have had all keys of the purchase for long. Then no confirmation will come any more.
+  // The store may have all keys of the purchase already. Then no confirmation comes any more, so the purchase ends here.
   if (decision.type === 'hand_over') await confirmHandOver(ordering, purchaseId)
 }
 
@@ -145,7 +145,7 @@ async function orderToAdopt(ordering: Ordering, loaded: Loaded, orderId: string)
   if (owner) throw taken(orderId, `purchase ${owner.id}`)
   const order = await ordering.supplier.order(orderId)
   if (!order) throw new Failure('conflict', `the supplier knows no order ${orderId}`, { reason: 'order_unknown' })
-  // A list may have shown a copy of the order under another id. The keys show which order they came from.
+  // The supplier's list may show one order under two ids. If all stored keys are in this order, it is the same order.
   const indexes = distinctKeys(ordering, order).flatMap(({ blindIndexes }) => blindIndexes)
   const ofOrder = new Set(indexes.map((index) => index.toString('hex')))
   const isTheirOrder = keys.every(({ blindIndex }) => ofOrder.has(blindIndex.toString('hex')))

@@ -30,7 +30,7 @@ export interface Reading {
 interface ReadKey {
   /** The key in its normal form. */
   text: string
-  /** Blind indexes of the normal form, and of the forms in which the key came. These find keys that were stored as they came. */
+  /** Blind indexes of the normal form and of the forms in which the key came. Older rows have the index of the form that came. */
   blindIndexes: [Buffer, ...Buffer[]]
 }
 
@@ -47,8 +47,8 @@ export interface Decided {
 }
 
 /**
- * Turns the effects of a decision into the changes of its commit: those that come before and after the change of the row itself,
- * and columns of the row.
+ * Turns the effects of a decision into changes of the same commit, before and after the change of the purchase's row, and into
+ * further columns of that row.
  */
 export function effectChanges(ordering: Ordering, decided: Decided) {
   const { loaded, decision, now, reading, stated = reading?.order } = decided
@@ -137,7 +137,7 @@ function planChanges(ordering: Ordering, decided: Decided, effect: PlanEffect): 
     ...(effect.plan === 'out_of_stock' ? outOfStock(ordering, decided, supplierProductId) : []),
     insertPurchase({ ...next, holdReported: held ?? holdReported, ...nextGeneration }),
     ...(held === undefined ? [] : [heldUpdate(ordering, decided, next.id, held)]),
-    // The order may be reported as closed. Its closing is reported again when this purchase has ended.
+    // The order may have been reported as closed. It is reported as closed again when this purchase has ended.
     markReopened(orderId),
   ]
 }
@@ -253,7 +253,7 @@ export const openKey = (
   return normalKey(vault.open(place, key.ciphertext, key.keyId).toString('utf8'))
 }
 
-/** Takes back the hand-overs that have not begun to leave. The commit is stale when such a hand-over begins before the commit. */
+/** Takes back the hand-overs that have not begun to leave. If one of them begins first, the commit is stale. */
 function withdrawal({ purchase, keys }: Loaded): Change[] {
   const waiting = keysWaiting(keys)
   if (waiting.length === 0) return []
@@ -276,7 +276,7 @@ export function keysToStore(reading: Reading, stored: { blindIndex: Buffer }[]):
 type PlanEffect = Extract<Effect, { plan: unknown }>
 type DiscrepancyEffect = Extract<Effect, { discrepancy: unknown }>
 
-/** Returns the next generation: the same purchase under its own idempotency key, for the units for which the store has no keys. */
+/** Returns the next generation: the same purchase under a new idempotency key, for the units whose keys the store lacks. */
 function plannedNext(
   { newId, dialect, policy }: Ordering,
   loaded: Loaded,
@@ -301,14 +301,14 @@ function plannedNext(
     heldAt: holdReason === null ? null : now,
     // A refused purchase cost nothing, so the caps that an operator has overridden stay overridden.
     spendCapOverriddenAt: holdReason === null ? null : purchase.spendCapOverriddenAt,
-    // A retry by a person gives the purchase the full time again. The next try of the machine keeps the deadline.
+    // A retry by a person gives the purchase the full time again. An automatic next try keeps the deadline.
     deadlineAt: holdReason === null ? now + policy.deadlineMs : purchase.deadlineAt,
     createdAt: now,
     changedAt: now,
   }
 }
 
-/** Returns the columns that follow from a purchase's name and its product: its keys, and the exact bytes that will be sent. */
+/** Returns the columns that follow from a purchase's name and product: idempotency key, reference, and the bytes to be sent. */
 export function plannedPurchase(
   dialect: Ordering['dialect'],
   name: PurchaseName,
@@ -327,7 +327,7 @@ export function plannedPurchase(
   }
 }
 
-/** Returns the supplier's orders that were adopted, shown to a person or named by an answer. The purchase's own order is first. */
+/** Returns the supplier's orders that were adopted, shown to a person or named by an answer: the purchase's own order first. */
 export function ordersOf(
   { purchase }: Pick<Loaded, 'purchase'>,
   attempts: Pick<Attempt, 'supplierOrderId'>[],
@@ -336,7 +336,7 @@ export function ordersOf(
   return [...new Set(all.filter((id): id is string => id !== null && id !== ''))]
 }
 
-/** Says whether units that waited go on: the supplier has the order, and no hold keeps the units. */
+/** Says whether units that were reported as held go on: the supplier has the order, and no hold keeps the units. */
 function resumes(purchase: Loaded['purchase'], { next, row, set }: Transition): boolean {
   if (purchase.holdReported === null) return false
   const isHeld = isStandingHold(set.holdReason === undefined ? purchase.holdReason : set.holdReason)

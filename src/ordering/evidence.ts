@@ -63,7 +63,7 @@ export async function viewEvidence(ordering: Viewing, purchaseId: string, { read
     orders: await Promise.all(
       ids.map(async (id, index) => ({
         ...(await seenOrder(ordering, purchase, id, read && index < READ_MAX)),
-        // Not null for an order that a restore found, as long as no purchase here has that generation.
+        // Set for an order that a restore found, while no purchase here has its generation; otherwise null.
         generation: generationOf.get(id) ?? null,
       })),
     ),
@@ -72,7 +72,7 @@ export async function viewEvidence(ordering: Viewing, purchaseId: string, { read
   }
 }
 
-/** Puts equal entries in a row together. A sweep repeats its entry every quarter of an hour, and a reader needs it once. */
+/** Joins equal entries that follow each other. A sweep repeats its entry every quarter of an hour, and a reader needs it once. */
 export function together(rows: TransitionRow[]): RepeatedTransition[] {
   const entries: RepeatedTransition[] = []
   const same = (row: TransitionRow) => [row.input, row.row, row.before, row.after, row.actor, row.detail].join('\n')

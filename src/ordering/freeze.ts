@@ -1,4 +1,4 @@
-/** Freezes all buying: by a person, for many reviews, for many orphans. `actions.ts` lifts freezes, as that moves purchases. */
+/** Freezes all buying: for a person, for many reviews, for many orphans. `actions.ts` lifts freezes, and releases purchases. */
 
 import { carriesStore } from '../domain/purchase-keys.ts'
 import { reviewsByCancellation } from '../domain/purchase-table.ts'
@@ -24,9 +24,9 @@ export async function freeze(ordering: Ordering, reason: string, actor: string):
   ordering.log.warn('frozen', { actor, reason })
 }
 
-/** Three reviews may be three bad orders. A fourth review within the hour shows a fault that the next purchase would have, too. */
+/** Three reviews may be three bad orders. A fourth review within the hour shows a fault that the next purchase would have. */
 const HOURLY_MAX = 3
-/** Reviews at a lower rate freeze buying too: one purchase in twenty. */
+/** Five reviews among the last hundred purchases freeze buying too, even if they are spread over days. */
 const RECENT = 100
 const RECENT_MAX = 5
 
@@ -57,11 +57,11 @@ export async function freezeForReviews(ordering: Ordering, purchaseId: string, r
   if (inHour <= HOURLY_MAX && share < RECENT_MAX) return []
   const count = inHour > HOURLY_MAX ? `${inHour} purchases within an hour` : `${share} of the last ${RECENT} purchases`
   const reason = `${count} need a person's decision`
-  // Further reviews are no new cause of the freeze: a person decides on each review by itself.
+  // More reviews are the same cause of the freeze, as a person decides on each review anyway.
   return frozenFor(ordering, { reason, at: now }, 'reviews', since)
 }
 
-/** Freezes buying and alerts people. @param unfrozenAt the last unfreeze: people are alerted once after each */
+/** Freezes buying and alerts people. @param unfrozenAt the last unfreeze; after each unfreeze, people are alerted once */
 const frozenFor = (
   ordering: Ordering,
   { reason, at }: Pick<Freeze, 'reason' | 'at'>,

@@ -41,26 +41,26 @@ import { type OrderStanding, type StandingRows, standingBy, standingRows } from 
 export interface Fulfilment extends Ordering {
   /** The store of an id; undefined when the configuration no longer has it. */
   storeOf: (id: string) => Store | undefined
-  /** Called at each hand-over with new keys: milliseconds since its order came. */
+  /** Called at each hand-over with new keys, with the milliseconds since the order came. */
   timeKeys: (ms: number) => void
-  /** Reads an order again whose shop refused a delivery, and follows it. Does nothing for a backend, or while the shop is away. */
+  /** After its shop refused a delivery, reads an order again and applies it. Does nothing for a backend or an absent shop. */
   readAgain: (store: string, reference: string) => Promise<void>
 }
 
 const BATCH = 100
 const AT_ONCE = 8
 
-/** The wait before another try of a hand-over whose order is not settled, and of a hand-over that the shop holds. */
+/** The waits before another try of a hand-over: while its order is not settled, and while the shop refuses the keys. */
 const UNSETTLED_MS = 10_000
 const BLOCKED_MS = 120_000
 
-/** Keys that are with their shop go to their customer after this time, even if the rest of the order still waits. */
+/** After this time, a shop sends its customer the keys that it has, even if the rest of the order still waits. */
 const WAITING_MS = 90_000
 
 /** The wait before another try of a hand-over that waits for an operator, or of an update for a store that is not configured. */
 const PARKED_MS = 15 * 60_000
 
-/** The longest pause of listings after a confirmed callback. A store may take callbacks and no listings, so a pause remains. */
+/** A confirmed callback shortens a pause of listings to this. It does not end the pause: the store may refuse only listings. */
 const PAUSED_MS = 60_000
 
 /**
@@ -78,14 +78,14 @@ export async function deliverDue(fulfilment: Fulfilment, store: string | undefin
   // Updates of one order go one by one: each update counts the keys that the store has by then.
   await inParallel([...Map.groupBy(due, ({ orderId }) => orderId).values()], AT_ONCE, async (rows) => {
     for (const row of rows) {
-      // The store may still act on this update. The next update of the order waits for that.
+      // The store may still act on this update. The next update of the order waits until that time is over.
       if ((await noteFailed(fulfilment, row, () => deliver(fulfilment, row))) === 'may_act') return
     }
   })
   return due.length
 }
 
-/** Writes alerts to the log, and has updates wait whose store the configuration lacks. */
+/** Writes alerts to the log, and postpones the updates whose store is not in the configuration. */
 async function handleRest(fulfilment: Fulfilment): Promise<number> {
   const { db, now, log } = fulfilment
   const stores = fulfilment.stores.map(({ id }) => id)
@@ -121,7 +121,7 @@ async function deliver(fulfilment: Fulfilment, row: DueUpdate): Promise<'may_act
 const parkUnconfigured = (fulfilment: Fulfilment, row: OutboxRow) =>
   park(fulfilment, row, `the configuration of the process that hands over has no store ${row.store}`)
 
-/** @returns `may_act`: no answer came, and the store may act on it yet */
+/** @returns `may_act`: no answer came, and the store may still act on the update */
 async function deliverUpdate(
   fulfilment: Fulfilment,
   store: Store,
@@ -172,7 +172,7 @@ async function deliverUpdate(
   if ('wasFulfilled' in result && result.wasFulfilled) done.push(fulfilledEarly(fulfilment, update.order, row.orderId))
   if (handsOver !== undefined && store.sendWaiting) done.push(keysWaiting(fulfilment, outgoing, handsOver))
   if ((row.pausedUntil ?? 0) > now() + PAUSED_MS) done.push(...endPause(update.order.store, now() + PAUSED_MS))
-  // A purchase usually ends with its last hand-over: both are one commit. If it cannot end, the confirmation is stored alone.
+  // A purchase usually ends with its last hand-over: one commit stores both. If it cannot end, the confirmation is stored alone.
   const isEnded =
     handsOver !== undefined && (await endWith(fulfilment, store, outgoing, handsOver, rows, done).catch(() => false))
   if (!isEnded) await db.commit(done)
@@ -226,7 +226,7 @@ async function push(
   }
 }
 
-/** Says whether keys of an order that is closed may have gone to its customer before. */
+/** Says whether the shop may have sent keys of an order to its customer before the order closed. */
 async function mayBeSent({ db }: Fulfilment, { sendWaiting }: Store, { orderId }: OutboxRow): Promise<boolean> {
   if (sendWaiting === undefined) return false
   return (await db.query(outboxOfOrder(orderId ?? ''))).some(({ type }) => type === 'keys.waiting')
@@ -249,8 +249,8 @@ async function parkHandOver(fulfilment: Fulfilment, { row, handsOver = '' }: Out
 }
 
 /**
- * Handles the answer of a shop that does not take these keys for the customer now. This is no failed attempt. The order is read
- * again and followed. Where the order stands as before, for example under a hold, the hand-over is tried again soon.
+ * Handles the answer of a shop that refuses these keys because of the state of its order. The attempt does not count as failed.
+ * The order is read again and applied. If its state is as before, for example a hold, the hand-over is tried again soon.
  */
 async function waitForOrder(
   fulfilment: Fulfilment,
@@ -264,21 +264,21 @@ async function waitForOrder(
   if (handsOver === undefined) {
     const known = await first(fulfilment.db, entitlementOf(update.order.store, update.order.reference))
     if (known?.standing !== 'cancelled') return park(fulfilment, row, detail)
-    // The order closes again once it is paid again.
+    // The update may be dropped: once the order is paid again, it closes again, with a new update.
     await fulfilment.db.commit([markEffectDone(row.id, row.attempts, fulfilment.now())])
     return
   }
   const reason = standing === 'paid' ? 'not_entitled' : standing === 'unpaid' ? 'unpaid' : 'held_by_store'
-  // After the second reading the order has these units, but the shop has no room for these keys. So the order has other keys,
-  // which are not on record. The keys of this hand-over wait for a person, whatever happens to the order.
+  // The shop has refused these keys before. Its order has the units, but no room for the keys, so it must have other keys that
+  // are not on record. The keys of this hand-over wait for a person, whatever happens to the order.
   const isForeign = standing === 'paid' && units > 0 && before?.holdReason === 'not_entitled'
-  // A reading of the order as paid ended the hold of the earlier try. Both holds count as one, which began with that try.
+  // Reading the order again may have ended the hold of the earlier try. The new hold then keeps its beginning and deadline.
   const isOne = before?.holdReason === reason && before.decidedRevision === null
   const since = isOne ? { heldAt: before.heldAt, deadlineAt: before.deadlineAt } : {}
   await advance(fulfilment, handsOver, ({ keys, purchase: { decidedRevision, surplus } }) => {
     if (!keys.some(({ handOverId }) => handOverId === row.id)) return undefined
     const set = { note: detail, ...since, ...(isForeign && { takenBackBy: null, surplus }) }
-    // A person had the keys delivered although the shop took all units back. The shop refuses the keys, and the person learns it.
+    // A person had the keys delivered although the shop took all units back. The shop refuses the keys: a person must know.
     const isRefused = (standing === 'cancelled' || units === 0) && decidedRevision !== null
     if (!isRefused && !isForeign) return { input: { type: 'shop_blocks', reason }, set, detail }
     const by = isRefused && standing === 'cancelled' ? 'standing' : 'units'
@@ -287,7 +287,7 @@ async function waitForOrder(
   await park(fulfilment, row, detail, BLOCKED_MS)
 }
 
-/** Has the keys of a hand-over sent to their customer, unless their order is closed by then. */
+/** Enqueues the request that the shop sends these keys to their customer. The request is dropped if the order closes first. */
 function keysWaiting({ newId, now }: Ordering, { row, update }: Outgoing, purchaseId: string): Change {
   const at = now()
   const { store } = update.order
@@ -338,7 +338,7 @@ async function failed(fulfilment: Fulfilment, row: OutboxRow, error: string, act
   ])
 }
 
-/** Returns the time after which a push that begins now has acted in the store, or never will. Its last request may leave late. */
+/** Returns for how long a push that begins now may still act in the store. Its last request may leave as late as `pushMs`. */
 export const actsWithinMs = ({ pushMs = 0, settleMs = 0 }: Pick<Store, 'pushMs' | 'settleMs'>): number =>
   pushMs + settleMs
 
@@ -346,7 +346,7 @@ export const actsWithinMs = ({ pushMs = 0, settleMs = 0 }: Pick<Store, 'pushMs' 
 interface Outgoing {
   row: DueUpdate
   update: StoreUpdate
-  /** How many keys of the line the store has after this attempt; undefined for an update of another kind. */
+  /** How many keys of the line the store has after this attempt; undefined for all updates but `line.fulfilled`. */
   deliveredNow: number | undefined
   /** The purchase whose keys the update hands over; undefined when the update carries no keys. */
   handsOver: string | undefined
@@ -362,7 +362,7 @@ async function beginSending(
   { row, update, handsOver }: Outgoing,
   actsMs: number,
 ): Promise<boolean> {
-  // If the process dies, the next try waits until the present try has acted in the store, or never will.
+  // If the process dies, the next try waits until the present try can no longer act in the store.
   const notBefore = actsMs === 0 ? row.notBefore : ordering.now() + actsMs
   const actsUntil = actsMs === 0 ? null : notBefore
   const begin = beginCallback({ id: row.id, sentUpdate: update, notBefore, actsUntil })
@@ -387,8 +387,8 @@ async function beginSending(
 }
 
 /**
- * Takes back the note of an attempt of which no byte left. When no other attempt may have sent a byte, a cancellation counts
- * again. Two processes on one database may try at once. Then the last process to give up takes the whole note back.
+ * Takes back the note of an attempt that sent no byte. If no other attempt may have sent a byte, a cancellation is in time again.
+ * Two processes on one database may try at once. Then the last process to give up takes the whole note back.
  *
  * @param attempts how many attempts are known to have sent nothing
  */
@@ -421,8 +421,8 @@ export async function confirmHandOver(ordering: Ordering, purchaseId: string): P
 const CONFIRMED: Given = { input: { type: 'confirmed' } }
 
 /**
- * Says whether the store has all keys of a purchase: as many as were ordered, or all keys that came where an operator handed
- * over fewer.
+ * Says whether the store has all keys of a purchase: as many as were ordered, or, where an operator handed over fewer, all that
+ * came.
  */
 function hasAll({ purchase, keys }: Pick<Loaded, 'purchase' | 'keys'>): boolean {
   const wanted = Math.min(keys.length, purchase.quantity - purchase.surplus)
@@ -432,8 +432,8 @@ function hasAll({ purchase, keys }: Pick<Loaded, 'purchase' | 'keys'>): boolean 
 }
 
 /**
- * Ends the purchase whose last keys the store has just confirmed, and closes its order where nothing else of it is open: all in
- * the commit that notes the confirmation.
+ * Ends the purchase whose last keys the store has just confirmed, and closes its order if nothing else of the order is open.
+ * One commit does both, and notes the confirmation.
  *
  * @param sent the rows of the order from before its update was sent
  * @param done the changes that note the confirmation
@@ -448,7 +448,7 @@ async function endWith(
   done: Change[],
 ): Promise<boolean> {
   const order = { id: row.orderId ?? '', store: row.store ?? '', reference: row.reference }
-  // The commit asserts the version of the purchase. So an order of one purchase has not changed unseen.
+  // With a single purchase the rows need no second read, as the commit asserts the version of that purchase.
   const isOne = sent.purchases.length === 1
   const { lines, purchases, keys: before } = isOne ? sent : await standingRows(ordering.db, order.id)
   const at = ordering.now()
@@ -495,18 +495,18 @@ export async function redeliver(ordering: Ordering, outboxId: string, actor: str
   ordering.wake('outbox')
 }
 
-/** Says whether the update of a row depends on how its order stands. The contents of a repeat stand in the row. */
+/** Says whether an update depends on the present state of its order. A repeat takes its contents from the outbox row. */
 const asksStanding = ({ sentUpdate }: OutboxRow, { type }: UpdateEffect): boolean =>
   type === 'line.held' || type === 'line.fulfilled' || (type !== 'order.closed' && sentUpdate === null)
 
 const NO_ROWS: StandingRows = { lines: [], purchases: [], keys: [] }
 
 /**
- * Returns the update of a row as things are now. A repeat has the contents of the first attempt instead, because the store
- * recognises the repeat by its id and ignores it.
+ * Returns the update of an outbox row by the present state. A repeat has the contents of the first attempt instead, because the
+ * store recognises the id of a repeat and ignores the repeat.
  *
  * @param fresh the number of licence keys that the store first gets with this update
- * @returns undefined for a hold that ended before its store heard of it: a late report would seem to undo what came after it
+ * @returns undefined for a hold that ended before its store heard of the hold: reported late, it would seem to be in force
  */
 function updateOf(
   row: DueUpdate,

@@ -81,7 +81,7 @@ async function readForPurchase(ordering: Ordering, purchase: Purchase) {
   }
 }
 
-/** The wait when the order differs from what was settled: the purchase is looked at again soon. */
+/** The wait while an order has changed and its purchases are not compared with it yet, which takes moments. */
 const UNSETTLED_MS = 5_000
 
 /** Checks that the order, as it was last read, is paid and has room for the purchase. The commit checks the same once more. */
@@ -97,8 +97,8 @@ async function orderGuard({ db, now }: Ordering, { id }: Purchase): Promise<Guar
 }
 
 /**
- * Says whether a purchase passes all guards beside others that are ready to be sent and not in the database yet. The others must
- * not wait, so nothing is read from the supplier here.
+ * Says whether a purchase passes all guards together with others that are ready to be sent but not in the database yet. Nothing
+ * is read from the supplier here, because the others would have to wait for the answer.
  *
  * @param besideMinor what the others may cost, in minor units
  * @returns `later`: see `firstFailingGuard`
@@ -127,7 +127,7 @@ const offerGuard = (ordering: Ordering, purchase: Purchase, offer: Offer | undef
 async function offerAsRead({ db, pace }: Ordering, productId: string) {
   const offer = await first(db, offersByProduct([productId]))
   const [run] = await db.query(lastCompleteSync())
-  // A run without an error has read each offer that it did not miss.
+  // A sync run without an error has read every offer whose `missedRuns` is 0.
   const isListed = run?.error === null && offer?.missedRuns === 0 && offer.goneAt === null
   const listedAt = isListed ? run.startedAt : undefined
   const readAt = Math.max(listedAt ?? Number.NEGATIVE_INFINITY, pace.checked.get(productId) ?? Number.NEGATIVE_INFINITY)
@@ -208,8 +208,8 @@ export interface Cap {
 /**
  * Returns the spend caps that a purchase must keep; no cap once an operator has overridden the caps for the purchase.
  *
- * A request may be charged until it has settled. So the hour and the day of a cap reach back by that time as well. Then the
- * supplier never charges more than the cap within an hour or a day.
+ * A request may be charged until it has settled. So the hour and the day of a cap are longer by the settle time. Then
+ * the supplier never charges more than the cap within an hour or a day.
  */
 export function capsOf(ordering: Ordering, { orderId, spendCapOverriddenAt }: Purchase): Cap[] {
   if (spendCapOverriddenAt !== null) return []
@@ -237,7 +237,7 @@ async function capGuard(ordering: Ordering, purchase: Purchase, besideMinor: num
 async function balanceGuard(ordering: Ordering, purchase: Purchase, offer: Offer): Promise<GuardResult | undefined> {
   const needed = offer.costMinor * purchase.quantity
   let known = await freeBalance(ordering)
-  // A top-up ends the hold by itself: a balance that is too low is read again, once a minute for all purchases.
+  // A low balance is read again, once a minute for all purchases, so that a top-up ends their holds without a person.
   if (!known || (known.freeMinor < needed && ordering.now() - known.readAt >= MINUTE)) {
     await ordering.checkBalance()
     known = await freeBalance(ordering)

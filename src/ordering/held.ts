@@ -8,10 +8,10 @@ import { load } from './advance.ts'
 import type { Ordering } from './context.ts'
 import { pushUpdate, unitsLeft } from './effects.ts'
 
-/** Alerts that one look raises; the next look raises the others. */
+/** The most purchases of one reason that one call alerts of. The next call alerts of the others. */
 const BATCH = 100
 
-/** Alerts people and stores of purchases that wait longer than the reason of their hold should take; once for each hold. */
+/** Alerts people and stores, once for each hold, of purchases that are held longer than the reason of the hold should take. */
 export async function alertHeld(ordering: Pick<Ordering, 'db' | 'now' | 'newId' | 'wake'>): Promise<void> {
   const { db, now } = ordering
   for (const reason of holdReasons) {
@@ -42,7 +42,7 @@ async function alertOne(ordering: Pick<Ordering, 'db' | 'now' | 'newId'>, id: st
       pushUpdate(ordering, { loaded, now: now() }, { type: 'line.held', payload: held }),
     ])
   } catch (error) {
-    // The purchase has just gone on, or is held for another reason. The next look sees its new state.
+    // The purchase has just gone on, or is held for another reason. The next call sees its new state.
     if (!(error instanceof StaleWrite)) throw error
   }
 }

@@ -26,7 +26,7 @@ export interface OrderInput {
   reference: string
   lines: {
     id: string
-    /** The store's own id of the variant that it sold; absent for a backend, whose SKU may be such an id. */
+    /** The store's own id of the variant that it sold; absent for a backend, which may send such an id as the SKU. */
     variant?: string | null
     sku: string
     quantity: number
@@ -47,7 +47,7 @@ export interface ShopOrderFacts {
 
 export interface Taken {
   orderId: string
-  /** Absent when the same order was here before. */
+  /** Absent for a repeat of an order that was taken before. */
   created?: NewOrder
 }
 
@@ -165,7 +165,7 @@ async function listedOffers(ordering: Ordering, store: string, input: OrderInput
 type InputLine = OrderInput['lines'][number]
 
 /**
- * Returns the ceiling of each line that is ours. A price that no rate turns into the supplier's currency sets no ceiling:
+ * Returns the ceiling of each line that is ours. Refuses a price that no rate turns into the supplier's currency:
  * without a ceiling, a unit could cost more than the customer paid for it.
  */
 function ceilingsOf(ordering: Ordering, input: OrderInput, offers: Map<InputLine, Offer>): Map<InputLine, number> {
@@ -206,7 +206,7 @@ export const ceilingOf = (
     ...policy,
   })
 
-/** Names the line with which the purchases of an order become too many. */
+/** Refuses an order with too many purchases, and names the line that exceeds the limit. */
 function assertFewParts({ dialect }: Ordering, input: OrderInput, offers: Map<InputLine, Offer>): void {
   let parts = 0
   for (const [index, line] of input.lines.entries()) {
@@ -239,7 +239,7 @@ function ownEntitlement(
   ]
 }
 
-/** Stores how an order of the previous version stood when it was taken. A reading of its shop may lower that later. */
+/** Stores how an order of the previous version stood when it was taken. A later reading of its shop may lower the units. */
 export async function adoptOrder({ db }: Pick<Ordering, 'db'>, order: StoreOrder): Promise<void> {
   const { id: orderId, store, reference, shopState, cancelRequestedAt, receivedAt } = order
   const lines = await db.query(linesOfOrders([orderId]))
@@ -310,9 +310,9 @@ export interface Sold {
 /**
  * Returns the offer of each line that a store sold, in the order of the lines; undefined for a line that is not ours.
  *
- * A link by a person or a file counts first, and an ignored listing is not ours. Otherwise the offer is the only one under
- * the SKU, if the store lists it. The offer need not be in stock, and the supplier may have dropped it since. The unit is sold
- * anyway, and a database that was lost may have bought it.
+ * A link by a person or a file decides first, and an ignored listing is not ours. Otherwise the line is of the only offer under
+ * its SKU, if the store lists that offer. The offer counts even if it is out of stock or gone: the unit is sold anyway, and a
+ * database that was lost may have bought it.
  *
  * @throws Failure `conflict` (`ambiguous_sku`) when a line may be of two offers: the offer is never guessed
  */

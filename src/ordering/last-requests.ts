@@ -1,7 +1,7 @@
 import type { Purchase } from '../storage/purchases.ts'
 import type { LastRequest, Ordering } from './context.ts'
 
-/** A purchase that is open for longer waits for something else. If its request is forgotten here, its proof starts over. */
+/** How long a request is remembered. For a purchase that stays open longer, the not-found proof only starts over. */
 const KEPT_MS = 48 * 3_600_000
 
 /** Remembers that the intent to send a purchase was stored just now. @param lastSentAt the wall clock, as in the row */
@@ -12,7 +12,7 @@ export function noteIntent({ pace, monotonic }: Ordering, purchaseId: string, la
     pace.lastRequests.delete(id)
   }
   const noted: LastRequest = { lastSentAt, sentAt: now }
-  // The old entry is deleted first, so that the map stays in order of age.
+  // The old entry is deleted first, because the map must stay in order of age.
   pace.lastRequests.delete(purchaseId)
   pace.lastRequests.set(purchaseId, noted)
   return noted
@@ -24,8 +24,8 @@ export const forgetIntent = ({ pace }: Ordering, purchaseId: string): void => vo
 /**
  * Returns what is remembered of the last request of a purchase.
  *
- * A request of another process counts as sent now. It left earlier, but the instant in its row is of a clock that may have
- * been put ahead since. This rule delays a purchase whose process died by some minutes, and prevents a second charge.
+ * A request of another process counts as sent now. It left earlier, but the row has only the wall clock of that time, which may
+ * have been put ahead since. Counting from now delays the proof by some minutes, and prevents a second charge.
  */
 export function rememberedOf(ordering: Ordering, { id, lastSentAt }: Pick<Purchase, 'id' | 'lastSentAt'>): LastRequest {
   const known = ordering.pace.lastRequests.get(id)

@@ -1,12 +1,12 @@
 /**
- * Sends the first purchase of an offer alone where the offer was not read of late. Its cost decides about the purchases behind it.
- * So a price that has risen meanwhile is paid once, and not by all purchases that are sent at the same time.
+ * If an offer was not read lately, sends its first purchase alone. The cost of that purchase decides about those behind it. So a
+ * price that has risen meanwhile is paid once, and not by all purchases that are sent at the same time.
  */
 import type { SupplierOrder } from '../domain/supplier.ts'
 import type { Purchase } from '../storage/purchases.ts'
 import type { Ordering } from './context.ts'
 
-/** How long a price counts that the supplier has stated. */
+/** How long a price that the supplier has stated counts. */
 export const SAID_MS = 60_000
 /** A first purchase that is unanswered for this time no longer keeps the others waiting, if the offer can be read again. */
 const FIRST_MS = 5_000
@@ -37,10 +37,10 @@ type Ahead = Pick<Ordering, 'pace' | 'now' | 'monotonic'>
 type Sent = Pick<Purchase, 'id' | 'supplierProductId'>
 
 /**
- * Says whether a purchase that may be bought goes now, by itself or as the first purchase of its offer.
+ * Says whether a purchase that passes the guards is sent now. It may be the first purchase of its offer.
  *
  * @param readAt when the offer was read
- * @returns `later`: see `untilFirst`; `read`: the purchase goes once the offer was read again, or alone if that fails
+ * @returns `later`: after `untilFirst`; `read`: once the offer is read again, or alone if the offer cannot be read
  */
 export function turnOf(ahead: Ahead, { id, supplierProductId }: Sent, readAt: number): 'now' | 'later' | 'read' {
   const { firsts } = ahead.pace.oneFirst
@@ -64,11 +64,11 @@ export function goesFirst({ pace, monotonic }: Ahead, { id, supplierProductId }:
   pace.oneFirst.firsts.set(supplierProductId, first)
 }
 
-/** Returns a promise that resolves when a purchase that goes later is to be looked at again. */
+/** Returns a promise that resolves when a purchase that waits for the first purchase is to be tried again. */
 export const untilFirst = ({ pace }: Ahead, { supplierProductId }: Sent): Promise<void> | undefined =>
   pace.oneFirst.firsts.get(supplierProductId)?.over.promise
 
-/** Ends the turn of a purchase. The purchases that wait for it are looked at again. */
+/** Ends the turn of a first purchase. The purchases that wait for it are tried again. */
 export function endTurn(ahead: Ahead, { id, supplierProductId }: Sent, wasSent: boolean): void {
   const { firsts } = ahead.pace.oneFirst
   const first = firsts.get(supplierProductId)
@@ -80,7 +80,7 @@ export function endTurn(ahead: Ahead, { id, supplierProductId }: Sent, wasSent: 
   first.over.resolve()
 }
 
-/** Lets the purchases go on that have waited long enough for the answer to a first purchase. */
+/** Ends the wait for first purchases that are unanswered for too long. */
 export function passSlowFirsts({ pace, monotonic }: Ahead): void {
   for (const first of pace.oneFirst.firsts.values()) {
     if (monotonic() - first.sentAt < FIRST_MS) continue

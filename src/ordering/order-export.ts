@@ -26,12 +26,12 @@ export interface OrderRow {
 
 type Exporting = Pick<Ordering, 'db' | 'vault' | 'now' | 'newId'>
 
-/** An order has up to a hundred lines and a thousand purchases. */
+/** A page has few orders, because one order may have a hundred lines and a thousand purchases. */
 const PAGE_ORDERS = 100
 
 /**
- * Returns the lines of orders, newest orders first, as they are while they are read. Before the first line is read, the audit
- * notes who asked for which orders, and how many keys they get at most: the keys that have left by then.
+ * Returns the lines of orders, newest orders first, each as it is when its page is read. Before the first page, the audit notes
+ * who asked for which orders, and the most keys that the export can open: those that have left by then.
  *
  * @param reason why the keys are opened too; undefined: no key is opened
  */

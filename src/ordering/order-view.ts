@@ -45,7 +45,7 @@ export interface OrderView
 }
 
 interface Entry {
-  /** Sorts entries of one millisecond. */
+  /** Decides the order of entries of one millisecond. */
   id: string
   at: number
   what: string
@@ -145,7 +145,7 @@ export interface ListedLine extends LineProgress {
   lastKeyAt: number | null
 }
 
-/** Lists orders, newest first, in a state that was reported to their store. An order is `open` until a state was reported. */
+/** Lists orders, newest first, by the state that was reported to their store. An order counts as `open` until then. */
 export async function listOrders(
   db: Database,
   { state, sku, ...filter }: OrderFilter & { state?: OrderState | undefined },
@@ -220,7 +220,7 @@ function waitsFor(purchases: Purchase[]): ListedLine['waitsFor'] {
   return current.find(isHeld)?.holdReason ?? null
 }
 
-/** Says whether a purchase is held. Once its order is found at the supplier, only the standing of the store order can hold it. */
+/** Says whether a purchase is held. Once the supplier has its order, only the state of the store order can hold it. */
 export const isHeld = ({ state, holdReason }: Pick<Purchase, 'state' | 'holdReason'>): boolean =>
   holdReason !== null && (state === 'planned' || state === 'waiting' || isStandingHold(holdReason))
 
@@ -366,7 +366,7 @@ const followed = (answer: Attempt, moved: TransitionRow): boolean =>
   moved.detail === answer.detail &&
   Math.abs(moved.at - answer.at) < AT_ONCE_MS
 
-/** Puts equal tries in a row that never left into one entry, with their count and the time of the last try. */
+/** Joins equal consecutive tries that never left into one entry, with their count and the time of the last try. */
 function folded(timeline: Entry[]): Entry[] {
   const runs: Entry[][] = []
   for (const entry of timeline) {

@@ -49,7 +49,7 @@ export async function watchSupplier(ordering: Ordering): Promise<void> {
 /** The most outages that one view shows. Further outages would say nothing new. */
 const SHOWN_MAX = 20
 
-/** Returns the outages while one of these purchases waited for the supplier, newest first. */
+/** Returns the outages during which one of these purchases waited for the supplier, newest first. */
 export async function outagesDuring(
   { db }: Pick<Ordering, 'db'>,
   purchases: Pick<Purchase, 'id' | 'state' | 'createdAt'>[],
@@ -65,7 +65,7 @@ export async function outagesDuring(
   return [...open, ...(await db.query(outagesBetween(from, until, SHOWN_MAX)))]
 }
 
-/** Asks the supplier for something during an outage, so that its end is noticed although nothing else is due. */
+/** Reads the balance during an outage, so that the end of the outage is noticed even if no other request is due. */
 export async function askAgain({ pace, checkBalance }: Pick<Ordering, 'pace' | 'checkBalance'>): Promise<void> {
   if (pace.outage) await checkBalance().catch(() => {})
 }

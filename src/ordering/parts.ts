@@ -13,7 +13,7 @@ const BATCH = 20
 
 /**
  * Finds the part and the generation that each of these external references stands for. The part need not have a purchase
- * here: after a restore even the whole part may lack one.
+ * here, because a restore may have lost all of its purchases.
  *
  * @returns the parts by reference, without the references whose line is not here
  */

@@ -27,10 +27,10 @@ import { alertUnreadable, endPause, firstSendsNow } from './unreadable-answers.t
 /** How many rows are taken in one go: enough rows for all sends at once, and few enough that a freeze is noticed soon. */
 const BATCH = 50
 
-/** A repeat over the budget waits for this time, or up to twice this time, so that new purchases behind it get through. */
+/** A repeat that exceeds `mayRepeat` waits for this time, or up to twice as long, so that purchases behind it get through. */
 const STEP_ASIDE_MS = 10_000
 
-/** The wait, or up to twice that, of a purchase whose store the configuration lacks. Only a restart can add the store. */
+/** A purchase whose store the configuration lacks waits so long, or up to twice as long. Only a restart can add the store. */
 const STORE_LACKING_MS = 60_000
 const DAY = 24 * 3_600_000
 
@@ -50,7 +50,7 @@ type Send = () => Promise<void>
  */
 export async function placeDue(ordering: Ordering): Promise<number> {
   await storeAnswers(ordering)
-  // As a rule, buying begins within a moment of the start. So no purchase is marked as frozen for this short hold.
+  // The hold of a start is usually over in a moment. Marking each purchase as frozen for it would be needless work.
   if ((await restoreHold(ordering.db))?.actor === START_ACTOR) return 0
   // Until the supplier's orders are reattached, nothing proves that a purchase was never sent.
   if (!(await isReattaching(ordering.db))) await endDue(ordering)
@@ -84,7 +84,7 @@ export async function placeDue(ordering: Ordering): Promise<number> {
   return handled
 }
 
-/** Finds the purchases whose store the configuration lacks, as their keys could not be handed over. Returns the stores by line. */
+/** Returns, by line, the stores that the configuration lacks. The keys of their purchases could not be handed over. */
 async function storesLacking({ db, stores }: Ordering, due: Purchase[]): Promise<ReadonlyMap<string, string>> {
   if (due.length === 0) return new Map()
   const names = await db.query(namesOfLines([...new Set(due.map(({ lineId }) => lineId))]))
@@ -114,11 +114,11 @@ interface Turn {
 }
 
 /**
- * Prepares purchases in the order in which they come. Two purchases never count the same free balance or cap: each counts the
- * possible cost of the purchases before it that are prepared together with it. A ready purchase waits only for the database.
+ * Prepares purchases in the order in which they come. Two purchases never use up the same free balance or cap: each also
+ * counts the possible cost of the earlier purchases of its group. A ready purchase waits only for the database.
  *
  * @param lacking the stores that the configuration lacks, by the lines of their purchases
- * @returns a function that asks for the turn of a purchase
+ * @returns a function that puts a purchase in the queue, and resolves when the purchase is prepared
  */
 function preparing(ordering: Ordering, lacking: ReadonlyMap<string, string>): (due: Purchase) => Promise<Prepared> {
   const queue: Turn[] = []
@@ -169,8 +169,8 @@ function preparing(ordering: Ordering, lacking: ReadonlyMap<string, string>): (d
  *
  * @param besideMinor the possible cost of earlier purchases that are ready but not in the database yet; undefined: there are none
  * @param lacking the store of the purchase, where the configuration lacks that store
- * @returns the purchase that may be sent; undefined when it has changed or is in other hands; `alone` when its turn comes after
- *   the purchases beside it; `later` when its turn comes after the first purchase of its offer
+ * @returns the purchase that may be sent; undefined when it must not be sent now; `alone` when it cannot share a group and is
+ *   judged again after this group; `later` when its turn comes after the first purchase of its offer
  */
 async function judge(
   ordering: Ordering,
@@ -181,7 +181,7 @@ async function judge(
   const loaded = await load(ordering, due.id, false)
   if (!loaded || loaded.purchase.version !== due.version) return undefined
   const { purchase } = loaded
-  // The purchase is not sent any more. It ends once it is known that no request for it ever left.
+  // A cancelled purchase is never sent. It ends once it is known that no request for it ever left.
   if (purchase.cancelRequestedAt !== null) return undefined
   // The breaker may have opened while this purchase waited in the queue.
   if (firstSendsNow(ordering) === 0) return undefined
@@ -191,7 +191,7 @@ async function judge(
   }
   const isHeld = purchase.holdReason !== null || purchase.notBefore !== null
   if (besideMinor !== undefined) {
-    // Repeats are rare, the end of a hold has its own commit, and after a restore the supplier may have to be asked: all go alone.
+    // These go alone: repeats, held purchases (the end of a hold is its own commit), and all after a restore (for a look-up).
     const isPlain = purchase.sends === 0 && !isHeld
     if (!isPlain || (await currentEpoch(ordering.db))?.restoredAt != null) return 'alone'
     const passes = await passesBeside(ordering, purchase, besideMinor)
@@ -230,7 +230,7 @@ async function judge(
   return isHeld ? load(ordering, purchase.id, false) : loaded
 }
 
-/** Returns the orders of another database for the part of a purchase that were not shown to a person yet. */
+/** Returns the orders that another database placed for this part, without those that a person was shown. */
 async function orphansOf({ db }: Ordering, { lineId, part }: Purchase): Promise<string[]> {
   const orphans = await db.query(orphansOfPart(lineId, part))
   const rows = orphans.length > 0 ? await db.query(purchasesOfPart(lineId, part)) : []
@@ -245,7 +245,7 @@ export async function hold(
 ): Promise<void> {
   const purchase = await first(ordering.db, purchaseById(purchaseId))
   if (!purchase) return
-  // The purchase is held again for the same reason: only the instant and the note change, so that the evidence stays short.
+  // A repeated hold for the same reason changes only the instant and the note, so that the evidence stays short.
   if (purchase.holdReason === guard) {
     await ordering.db.commit([changePurchase(purchase, { notBefore, note }, ordering.now())])
     return
@@ -254,7 +254,7 @@ export async function hold(
   await advance(ordering, purchaseId, { input: { ...DUE, guard, notBefore }, set: { note }, detail: note })
 }
 
-/** Puts off a purchase that a look-up after a restore has not moved. */
+/** Puts off a purchase that waits for orders to be reattached after a restore, unless it has moved on. */
 async function stepAsideAfterRestore(ordering: Ordering, purchaseId: string): Promise<void> {
   const purchase = await first(ordering.db, purchaseById(purchaseId))
   if (purchase?.state !== 'planned' && purchase?.state !== 'waiting') return

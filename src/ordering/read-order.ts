@@ -87,7 +87,7 @@ export async function applyOrder(
         detail,
         set: ({ row }) => (row === 'still_open' && again) || {},
         also: ({ row }) => [
-          // A key that another purchase has is rare. So the commit asks for it, and not a read before each commit.
+          // Keys that another purchase has are rare. So the commit asserts that there are none, and saves a read.
           ...(!keysElsewhere && blindIndexes.length > 0 ? [assertNotElsewhere(purchase.id, blindIndexes)] : []),
           ...(row === 'still_open' ? [] : [readAttempt(ordering, purchase, order)]),
         ],
@@ -103,7 +103,7 @@ export async function applyOrder(
   }
 }
 
-/** Looks at list pages are frequent. Without deliveries, only so many looks count for the wait until the next read by id. */
+/** Each look lengthens the wait for the next. Without deliveries, looks at list pages are frequent, so only two of them count. */
 const LOOKS_COUNTED = 2
 const afterLook = (refreshes: number): number => Math.max(refreshes, Math.min(refreshes + 1, LOOKS_COUNTED))
 
@@ -113,7 +113,7 @@ const SECOND_READING_MS = 60_000
 const DENIED_MS = 60 * 60_000
 const DOUBTED_MAX = 1_000
 
-/** Says whether an order is read as failed while its deliveries do not confirm it. Another reading begins the wait again. */
+/** Says whether to doubt a failed order, because no delivery confirms the failure. A reading as not failed resets the wait. */
 async function isDoubtful(ordering: Ordering, purchase: Purchase, order: SupplierOrder): Promise<boolean> {
   const { db, now, pace, log } = ordering
   const since = pace.doubted.get(purchase.id) ?? now()
@@ -192,7 +192,7 @@ export async function foundOrders(
       agrees: differs === undefined,
       differs,
       ofAnotherLine: owners.some((owner) => owner.supplierOrderId === order.id && owner.id !== purchase.id),
-      // An order that was shown to a person once is left to that person. It neither freezes again nor moves the purchase by itself.
+      // An order that was once shown to a person is left to people. It neither freezes buying again nor moves the purchase.
       decided: seen.has(order.id),
     }
   })
@@ -213,7 +213,7 @@ export async function reschedule(
 ): Promise<void> {
   const now = ordering.now()
   const fresh = await first(ordering.db, purchaseById(purchase.id))
-  // A request that was sent since then is not the request that was looked for.
+  // If another request was sent since the look began, the look says nothing about it.
   if (!fresh || fresh.state !== purchase.state || fresh.lastSentAt !== purchase.lastSentAt) return
   if (fresh.leaseUntil !== null && fresh.leaseUntil > now) return
   const readAt = nextReadAt(purchase.state, purchase.refreshes, now, deliveriesArrive(ordering))

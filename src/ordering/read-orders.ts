@@ -11,8 +11,8 @@ const SIZE = 50
 const AWAY_MS = 30_000
 
 /**
- * Reads the orders of a shop that were not read lately, when a purchase of them is about to be sent. A shop that does not answer
- * holds its own purchases, and not the purchases of other stores.
+ * Reads again the orders of a shop of which a purchase is about to be sent, if the last reading is too old. A shop that does not
+ * answer holds up its own purchases only.
  *
  * @returns how many orders were read
  */
@@ -49,7 +49,7 @@ export async function readDueOrders(ordering: Ordering, shop: ShopOfOrders): Pro
 }
 
 /**
- * Reads one order by its id, and follows it. An order that is gone from the shop counts as cancelled.
+ * Reads one order by its id and applies it to its purchases. An order that is gone from the shop counts as cancelled.
  *
  * @throws Error where the shop does not say how the order stands
  */

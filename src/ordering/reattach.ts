@@ -76,7 +76,7 @@ export async function reattachOrder(
   }
 }
 
-/** Says whether an order that was listed as charged is read as refunded. The second such reading, a round later, is believed. */
+/** Says whether an order that the list showed as charged now reads as refunded. A second such reading, a round later, counts. */
 async function contradictsList(ordering: Ordering, part: Part, { id, status }: SupplierOrder): Promise<boolean> {
   const { doubted } = ordering.pace
   if (moneyIsOut(status) || doubted.delete(id)) return false
@@ -105,7 +105,7 @@ async function onlyListed(ordering: Ordering, part: Part, generation: number, id
   const reference = externalOrderId({ ...part, generation }, dialect.externalOrderIdMax)
   const noted = (await unattachedOf(ordering, part)).find(({ supplierOrderId }) => supplierOrderId === id)
   const now = clock()
-  // After the clock was put back, the noted instant is in the future. The order would then wait for days.
+  // If the clock was put back, the noted instant is in the future, and the order might wait for days. So it is noted again.
   if (!noted || noted.seenAt > now) {
     await db.commit([noteUnattached({ supplierOrderId: id, reference, status: noted?.status ?? 'open', seenAt: now })])
     return 'open'
@@ -124,7 +124,7 @@ async function onlyListed(ordering: Ordering, part: Part, generation: number, id
   return 'news'
 }
 
-/** Reads the order of the generation that is under way. If that generation stays under way, both orders may have been charged. */
+/** Decides after a read of the generation under way. If that generation is still open, the found order may be a second charge. */
 async function decideAfterRead(ordering: Ordering, { part, generation, order }: Found) {
   const live = liveOf(await rowsOf(ordering, part))
   if (live?.supplierOrderId) await readSupplierOrder(ordering, live, live.supplierOrderId)
@@ -152,7 +152,7 @@ async function known(ordering: Ordering, part: Part, row: Purchase, order: Suppl
     input: { type: 'found', orders },
     detail: AFTER_RESTORE,
     set: ({ next }) => ({
-      // The account of the balance began after the restore. So the first reading of the balance has this charge already.
+      // The account of the balance begins with the first reading after the restore, which includes this charge already.
       ...(purchase.countedAt === null ? { countedAt: ordering.now() } : {}),
       ...(isResized && next === 'accepted' && resized()),
     }),
@@ -166,9 +166,9 @@ async function known(ordering: Ordering, part: Part, row: Purchase, order: Suppl
 }
 
 /**
- * Returns the units of a purchase that this database never sent. The previous database may have changed them before it sent it.
- * The units of the order count only if nothing else differs and one order may have so many. A line of a backend never changes:
- * there the units must be those that earlier attempts have left open.
+ * Returns the units of a purchase that this database never sent. The previous database may have sent it with other units. The
+ * units of the order count only if nothing else differs and one order may have so many. A line of a backend never changes: there
+ * the units must be those that earlier attempts have left open.
  */
 async function quantityIn(
   ordering: Ordering,
@@ -195,9 +195,9 @@ const reattached = ({ id }: { id: string }): Change[] => [dropUnattached(id), dr
 const AFTER_RESTORE = 'found after a restore'
 
 /**
- * Inserts a generation that the database had forgotten, and perhaps its whole part, with an unknown outcome. Then gives it the
- * order that was found. A crash in between leaves a look-up, and nothing that could be sent. The store order is settled before
- * anything else of it is bought or delivered.
+ * Inserts a generation that the backup lacks, and perhaps its part, as `unknown`. Then gives the found order to the generation.
+ * After a crash in between, the generation is looked up and never sent blindly. The store order is settled before anything else
+ * of the order is bought or delivered.
  */
 async function putIn(ordering: Ordering, { part, generation, order }: Found): Promise<'news' | 'open'> {
   const rows = await rowsOf(ordering, part)
@@ -235,14 +235,14 @@ async function putIn(ordering: Ordering, { part, generation, order }: Found): Pr
       createdAt: now,
       changedAt: now,
       cancelRequestedAt: live?.cancelRequestedAt ?? null,
-      // The previous database followed the wishes of the store up to this revision.
+      // The previous database may have followed the store order up to this revision.
       plannedRevision: entitled?.revision ?? 0,
       reservedMinor: mostOf({ ...template, quantity }),
       reservedAt: now,
     }),
-    // Only a generation under way says whether an operator bought in spite of the store's cancellation.
+    // Without a generation under way, the store's cancellation is copied: no operator is known to have bought in spite of it.
     ...(live ? [] : [carryCancellation(id)]),
-    // The order may be reported as closed. Its closing is reported again when this purchase has ended.
+    // The order may have been reported as closed. It is reported as closed again when this purchase has ended.
     markReopened(template.orderId),
     grantUnits(part, units),
     settleFirst(template.orderId, now),
@@ -270,8 +270,8 @@ function superseded({ newId }: Ordering, live: Purchase, order: SupplierOrder, n
 }
 
 /**
- * Handles an order of another generation than the one under way: the table makes a review or a double charge of it. Where no
- * generation is under way, it is a double charge. Once a person was shown the order, no purchase is searched for it.
+ * Handles an order whose generation is not the one under way. The transition table makes a review or a double charge of the
+ * order. Without a generation under way, the order is a double charge. A person is shown each order once.
  */
 async function showPerson(ordering: Ordering, { part, generation, order }: Found): Promise<Reattached> {
   const { db } = ordering
@@ -301,11 +301,11 @@ async function showPerson(ordering: Ordering, { part, generation, order }: Found
  * Looks, right before a purchase is sent, whether a database that was replaced by a restore has bought its part before.
  *
  * Orders that a restore found and could not reattach are known by their references. A part whose store order is older than
- * the restore is also looked up at the supplier, under the references of its next ten generations. So is a part that comes
- * in the weeks after the restore, where the supplier's list did not show all orders. Before the first purchase of a line is
- * sent, the parts by which the line may have grown are looked up in the same way.
+ * the restore is also looked up at the supplier, under the references of its next ten generations. If the supplier's list did not
+ * show all orders, parts of store orders from the weeks after the restore are looked up too. Before the first purchase of a line
+ * is sent, the parts by which the line may have grown are looked up in the same way.
  *
- * @returns true when the purchase must not be sent now: it has moved on, or it waits for its orders to be reattached or a person
+ * @returns true when the purchase must not be sent now: an order was found for its part, or orders are not reattached yet
  * @throws Failure `unavailable` when the supplier cannot be read
  */
 export async function boughtBefore(ordering: Ordering, purchase: Purchase): Promise<boolean> {

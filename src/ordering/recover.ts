@@ -39,7 +39,7 @@ import { adoptOrders } from './intake.ts'
 import { noteIntent } from './last-requests.ts'
 
 const BATCH = 500
-/** The most purchases with an open outcome whose not-found proof starts over at the start. */
+/** The most `unknown` purchases whose not-found proof starts over as soon as the process starts. */
 const COUNTED_MAX = 1_000
 /** After a start, look-ups are spread over a minute, four a second. With more look-ups, several share an instant. */
 const SPREAD_STEP_MS = 250
@@ -58,7 +58,7 @@ export async function resume(ordering: Ordering): Promise<number> {
   const now = ordering.now()
   if (await clockWentBack(ordering)) await afterClockJump(ordering)
   await adoptOrders(ordering)
-  // `hintHandedOver` hints at purchases of which the store has all keys, and that could not end with the last hand-over.
+  // `hintHandedOver` makes due the purchases that could not end with their last hand-over, although the store has all keys.
   await ordering.db.commit([clearLeases(), interruptSweeps(now), hintHandedOver(now)])
   let lost = 0
   for (;;) {
@@ -68,7 +68,7 @@ export async function resume(ordering: Ordering): Promise<number> {
     for (const { id } of sending) await advance(ordering, id, { input: { type: 'lost' }, detail })
     lost += sending.length
   }
-  // The first look-up may be a quarter of an hour away, so the proof starts now. Purchases beyond the limit wait for their look-up.
+  // The first look-up may be a quarter of an hour away, so the proof starts now. Beyond the limit it starts with the look-up.
   for (const { id, lastSentAt } of await ordering.db.query(purchasesInState('unknown', COUNTED_MAX))) {
     noteIntent(ordering, id, lastSentAt)
   }
@@ -80,7 +80,7 @@ export async function resume(ordering: Ordering): Promise<number> {
 /** The number of keys that are opened before the next check whether the service is being stopped. */
 const KEYS_BATCH = 500
 
-/** Indexes again the keys that were stored as they came. Does so once for each database. */
+/** Corrects, once for each database, the blind indexes of keys that were indexed in another form than the normal form. */
 export async function indexKeysAgain(ordering: Pick<Ordering, 'db' | 'vault' | 'now' | 'signal'>): Promise<void> {
   const { db, vault, now, signal } = ordering
   if ((await keysIndexed.read(db)) !== undefined) return
@@ -170,7 +170,7 @@ const TRY_AGAIN_MS = 5_000
  * Notes that one purchase could not be handled, so that the others go on.
  *
  * A failing supplier or a lost race does not count as an error of the row. A row in `sending` is left alone, because only a
- * look-up can find its outcome. A row under a lease is left alone too: its holder goes on, or the lease ends.
+ * look-up can find its outcome. A row under a lease is left alone too: the holder of the lease goes on, or the lease ends.
  */
 export async function noteFailure(ordering: Ordering, purchaseId: string, error: unknown): Promise<void> {
   const text = messageOf(error).slice(0, 300)

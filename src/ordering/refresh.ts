@@ -72,7 +72,7 @@ async function refresh(
     const after = await first(ordering.db, purchaseById(id))
     return after?.version === version ? undefined : after?.state
   }
-  // A purchase whose keys are marked as handed over, but that could not end then, ends here.
+  // A purchase that could not end when its last keys were marked as handed over ends here.
   if (purchase.state === 'completed' && (await confirmHandOver(ordering, id))) return 'fulfilled'
   const order = open.get(supplierOrderId)
   const moved = order
@@ -85,8 +85,8 @@ async function refresh(
  * Looks a purchase up at the supplier: first by the order id that an answer named, then by the reference among all orders.
  *
  * A found order is believed at once. The absence of an order is believed only after two valid scans, far enough apart. Both
- * scans must begin when the last request must have run and must show. Then an `unknown` purchase is sent again with the same
- * key and bytes, or ends as the table says.
+ * scans must begin so late that the last request has run and its order would show. After both, an `unknown` purchase is sent
+ * again with the same key and bytes, or ends as the table says.
  */
 export async function lookUp(ordering: Ordering, purchase: Purchase): Promise<void> {
   const { namedOrderId } = purchase
@@ -168,7 +168,7 @@ async function scan(ordering: Ordering, purchase: Purchase): Promise<void> {
     }),
   ])
   if (!found) {
-    // A purchase that was never sent ends by its deadline elsewhere. After a restore, it must first be known that it was not sent.
+    // Only an `unknown` purchase ends here by its deadline. Others are looked up after a restore, and may have been sent.
     const overdue = await advance(ordering, purchase.id, ({ purchase: { state } }) =>
       state === 'unknown' ? { input: { type: 'clock' } } : undefined,
     )
@@ -184,7 +184,7 @@ async function scan(ordering: Ordering, purchase: Purchase): Promise<void> {
   }
 }
 
-/** Restarts of the supplier and pages that moved are over by then. A look-up that fails for longer may fail for good. */
+/** People are alerted when look-ups fail for so long: a restart of the supplier, or a list that moved, is over by then. */
 const UNSETTLED_MS = 10 * 60_000
 
 /** Handles a scan that was not valid. Alerts people after ten minutes without a valid scan, unless the supplier is away. */
@@ -201,13 +201,13 @@ async function lookUpAgain(ordering: Ordering, purchase: Purchase, why: string):
 }
 
 /**
- * Judges what a scan proves that finds nothing.
+ * Judges what a scan that finds nothing proves.
  *
  * @param begun when the scan began, on the clock that never jumps; only this clock counts here
  */
 function verdictOf(ordering: Ordering, purchase: Purchase, lastRequest: LastRequest, begun: number): NotFoundVerdict {
   const { dialect } = ordering
-  // A restore resets the row. Then the first scan that this process remembers does not count either.
+  // A restore resets the `absentSince` of the row. Then the first scan that this process remembers does not count either.
   const absentSince = purchase.absentSince === null ? undefined : lastRequest.absentSince
   return judgeNotFound(
     { sentAt: lastRequest.sentAt, absentSince, begunAt: begun },
@@ -220,7 +220,7 @@ interface Scan {
   /** When the scan began: `begunAt` on the wall clock, for the row and for people; `begun` on the clock that never jumps. */
   begunAt: number
   begun: number
-  /** What was remembered of the last request at that time, and what the scan proves by it. */
+  /** The last request, as it was remembered when the scan began, and what the scan proves about it. */
   lastRequest: LastRequest
   verdict: NotFoundVerdict
 }
@@ -235,11 +235,11 @@ async function notFound(ordering: Ordering, purchase: Purchase, scan: Scan): Pro
   await reschedule(ordering, purchase, set, begunAt + Math.ceil(verdict.waitMs))
 }
 
-/** The wait of a proven purchase while orders are reattached. It is short, as a process that ends then hastens no look-up. */
+/** The wait of a purchase proven absent, while orders are reattached. If the process ends then, nothing shortens this wait. */
 const REATTACHING_MS = 60_000
 
 async function provenAbsent(ordering: Ordering, purchase: Purchase, begunAt: number): Promise<void> {
-  // The part may have been bought as a later generation. Reattaching the orders shows that first.
+  // The part may have been bought as a later generation, which shows only once the orders are reattached.
   if (await isReattaching(ordering.db))
     return reschedule(ordering, purchase, { scannedAt: begunAt }, begunAt + REATTACHING_MS)
   const frozen = (await currentFreeze(ordering.db)) !== undefined

@@ -21,10 +21,10 @@ export function resendRefusal(
 }
 
 /**
- * Has the store send the keys of an order to its customer again: the keys that the store has, and no others. An operator asks
- * for this. It is audited before the request leaves, and never repeated by itself.
+ * Has the store send the keys of an order to its customer again: only keys that the store has, and only when an operator asks.
+ * The audit notes the request before it leaves. The request is never repeated automatically.
  *
- * @param reason for the audit
+ * @param reason why, in the operator's words, for the audit
  * @throws Failure `not_found`; `conflict`, reason `no_resend` for a store to which Quayside cannot send keys again, reason
  *   `no_keys` where no key is handed over; `unavailable` where the store did not confirm that it sent the keys
  */

@@ -8,8 +8,8 @@ import type { Ordering } from './context.ts'
 const PAGES_MAX = 200
 
 /**
- * How long before the send the window begins of a scan that is to prove something. When the purchase was sent, our clock may
- * have been ahead of the supplier's, even by days. An order outside of the window is not absent.
+ * How long before the send a scan begins its window if the scan is to prove an absence. When the purchase was sent, our clock may
+ * have been ahead of the supplier's, even by days. A shorter window would miss the order, which would then seem absent.
  */
 export const PROOF_SKEW_MS = 50 * 3_600_000
 
@@ -91,7 +91,7 @@ async function filterFinds(ordering: Filtering): Promise<boolean> {
 export interface ScanOptions {
   /** Called once the supplier's count is reached. True ends the scan there, because no absence is to be proven. */
   mayStop?: () => boolean
-  /** Orders that were made later are left out, so that the list does not move while it is read. */
+  /** Orders that were made after this instant are left out, so that the list does not move while it is read. */
   to?: number
   pagesMax?: number
   /** Takes the rows of a page that cannot be read. Without this function such a row ends the scan. */
@@ -105,12 +105,12 @@ type Unreadable = Awaited<ReturnType<Ordering['supplier']['orders']>>['unreadabl
 /**
  * Pages through the supplier's orders since an instant, newest first, each order once.
  *
- * A scan is valid only as a whole: every page was answered and read, and the first page, when it is read again at the end,
- * still has the order that was its head. New orders only push others to later pages, by less than a page. So a row may come
- * twice, but no row is skipped, and only the page before has to be remembered.
+ * A scan is valid only as a whole. Every page must be answered and readable. The first page is read again at the end, and must
+ * still have the order that was its first. Then new orders have pushed the others down by less than a page: a row may come
+ * twice, but no row is skipped. So only the previous page has to be remembered.
  *
  * The list ends with an empty page, or with a page that says that no other follows. The page size and the count never show the
- * end, because suppliers cut both. The list is invalid when the first page counts more rows than came. It is also invalid
+ * end, because suppliers limit both. The list is invalid when the first page counts more rows than came. It is also invalid
  * when the supplier's list ends at `listMax` rows, because older orders are not shown.
  *
  * @param from epoch milliseconds; 0 for all orders
@@ -181,7 +181,7 @@ async function assertHead(ordering: Ordering, window: { from?: number; to?: numb
   throw refused("the supplier's order list moved by more than a page while it was read")
 }
 
-/** Throws when a window came back empty although an order of the whole list's first page lies in it. */
+/** Throws when the window came back empty, although the first page of the whole list has an order from that window. */
 async function assertEmpty({ supplier, dialect }: Ordering, from: number): Promise<void> {
   if (dialect.orders.from === null) return
   const { items } = await supplier.orders({ page: 1 })

@@ -51,8 +51,8 @@ export async function prepareSend(
   noteIntent(ordering, purchase.id, held.claimedAt)
   noteSend(ordering, purchase.sends > 0)
   return async () => {
-    // If the marker cannot be written, the purchase is left to a look-up: no request may leave that a copy of the file would miss.
-    // Requests that leave together share one marker.
+    // If the marker cannot be written, nothing is sent, and a look-up follows. Otherwise an older copy of the database could
+    // later be used unnoticed. Requests that leave together share one marker.
     await ordering.mark?.(attempt)
     ordering.at('intended')
     await transmit(ordering, held, purchase)
@@ -86,8 +86,8 @@ async function transmit(ordering: Ordering, held: Lease, purchase: Purchase): Pr
     expected: expectedOf(purchase),
     maybeCharged: purchase.maybeChargedAt !== null,
     deadlineMs: deadlineMs(ordering),
-    // This is checked right before the write. A process that slept through its lease sends nothing, and a request is
-    // written soon or not at all. While a machine sleeps, only its wall clock goes on.
+    // Asked right before the write: a request is written soon after its intent or not at all, even if the process slept
+    // in between. The wall clock is asked too, because only that clock goes on while a machine sleeps.
     beforeWrite: () =>
       ordering.monotonic() + deadlineMs(ordering) < held.leaseEndMonotonic &&
       ordering.monotonic() < held.writeEndMonotonic &&
@@ -99,7 +99,7 @@ async function transmit(ordering: Ordering, held: Lease, purchase: Purchase): Pr
   if (placement.outcome === 'rejected' && placement.reason === 'balance') await balanceChanged(ordering)
 }
 
-/** Reads the balance again, because it has changed. By the new reading the guard holds the whole queue at once. */
+/** Reads the balance again after the supplier called it too low. With the new reading, the guard holds the whole queue. */
 async function balanceChanged(ordering: Ordering): Promise<void> {
   try {
     await ordering.checkBalance()
@@ -108,13 +108,13 @@ async function balanceChanged(ordering: Ordering): Promise<void> {
   }
 }
 
-/** Asserts the caps again, as another worker may have used up their room. Money that an earlier try reserved counts already. */
+/** Asserts the caps again, as another worker may have used up their room. A repeat needs no room: its money is reserved. */
 function withinCaps(ordering: Ordering, purchase: Purchase): Change[] {
   if (purchase.state === 'unknown') return []
   return capsOf(ordering, purchase).map(({ scope, minor }) => assertWithinCap(purchase.id, scope, minor))
 }
 
-/** Returns further columns that the commit of the intent sets. The epoch fences the worker that had the lease before. */
+/** Returns further columns that the commit of the intent sets. The new epoch shuts out the worker that had the lease before. */
 const intentColumns = (
   { dialect, owner }: Ordering,
   purchase: Purchase,
@@ -128,7 +128,7 @@ const intentColumns = (
   lastSentAt: now,
   reservedAt: now,
   absentSince: null,
-  // A stated day is used as 23 hours, because clocks differ. A repeat after the supplier forgot the key is a second charge.
+  // A day counts as 23 hours, because clocks differ: a repeat after the supplier has forgotten the key is a second charge.
   keySafeUntil: purchase.keySafeUntil ?? now + Math.floor((dialect.idempotencyMemorySeconds * 1_000 * 23) / 24),
 })
 
@@ -207,7 +207,7 @@ async function store({ pace }: Ordering, held: Lease, act: () => Promise<unknown
   }
 }
 
-/** Stores the answers that were not stored, while this process has the leases. Afterwards their purchases are looked up. */
+/** Stores answers that could not be stored before, while their leases last. After a lease, the purchase is looked up. */
 export async function storeAnswers({ pace, monotonic }: Pick<Ordering, 'pace' | 'monotonic'>): Promise<void> {
   for (const one of pace.unstored.splice(0)) {
     if (monotonic() >= one.until) continue
@@ -274,11 +274,11 @@ interface Lease {
   /** An instant of the wall clock. */
   claimedAt: number
   leaseEndMonotonic: number
-  /** Until when a request may be written. No request may leave later, because look-ups count from then. */
+  /** The latest instant at which the request may be written. Look-ups rely on it to prove that an order is absent. */
   writeEndMonotonic: number
 }
 
-/** Returns the lease that the commit of an intent takes. It counts from before that commit. */
+/** Returns the lease that the commit of an intent takes. The time of the lease runs from before that commit. */
 function newLease(ordering: Ordering, purchase: Purchase): Lease {
   const start = ordering.monotonic()
   return {
@@ -291,7 +291,7 @@ function newLease(ordering: Ordering, purchase: Purchase): Lease {
 }
 
 const WINDOW_MS = 60_000
-/** Repeats per minute that are always allowed, so that a quiet shop recovers quickly. */
+/** Repeats per minute that are always allowed, so that an installation with few orders recovers quickly. */
 const REPEATS_MIN = 6
 
 /**
@@ -316,7 +316,7 @@ function forgetBefore(sends: number[], since: number): void {
   sends.splice(0, kept === -1 ? sends.length : kept)
 }
 
-/** The length of the pause after a refused API key. Each request would be refused until the key is corrected. */
+/** How long buying pauses after a refused API key. Until the key is corrected, each request would be refused. */
 const PAUSE_MS = 60_000
 
 /**

@@ -48,12 +48,12 @@ export interface OrderNow {
   order: StoreOrder
   row: Pick<EntitlementRow, 'store' | 'reference' | 'revision' | 'readAt' | 'standingSince'>
   entitlement: Entitlement
-  /** The revision at which a decision of a person stands against the order. */
+  /** A decision of a person outweighs the order if it was made at this revision of the order. */
   decidedAt: number
-  /** The lines by the store's own ids. Without them no price counts as changed, and an order with units to plan is read again. */
+  /** The lines by the store's own ids. When absent, no price counts as changed, and an order with units to plan is read again. */
   lines?: ReadonlyMap<string, LineNow>
   wishesByStanding: boolean
-  /** Says whether a person takes the units of a line now, including units that were closed before the order came back. */
+  /** Says whether an operator asks just now to buy the units of a line, even units that a person had closed earlier. */
   takes?: (line: string) => boolean
   /** True when the order was read because the shop refused a delivery. Then its other deliveries are not tried at once. */
   isForDelivery?: boolean
@@ -61,11 +61,11 @@ export interface OrderNow {
 
 type PurchaseStep = Exclude<Step, { step: 'grow' }>
 
-/** Purchases that wait for an order end once the order was unpaid or held for this time. */
+/** Once an order is unpaid or held for this time, its waiting purchases end. */
 const EXPIRES_MS = 30 * 24 * 3_600_000
 /** The wait between two tries while a worker holds a purchase. */
 const AGAIN_MS = 2_000
-/** The columns of an order that is to be read again by its id. */
+/** Columns of the row that has an order read again by its id. */
 const LATE = { attempts: 0, lastError: 'it has units that are planned once it is read again' }
 const STALE_MAX = 5
 const BATCH = 50
@@ -102,7 +102,7 @@ export async function settlementOf(ordering: Ordering, now: OrderNow) {
   }
   for (const part of parts) moves.push(await moved(books, part, ofPurchases.get(part.id)))
   const notices = settled.notices.map((notice) => alertOf(books, notice))
-  // New units are planned from a reading. After a restore that reading is gone by the time at which the orders are reattached.
+  // New units are planned from a fresh reading. After a restore that reading is lost, so the order is read again by its id.
   const isToBeRead = !now.lines && row.readAt !== ALWAYS_FRESH && settled.steps.some(({ step }) => step === 'grow')
   const late = { ...LATE, store: order.store, reference: order.reference, notBefore: at }
   return {
@@ -179,7 +179,7 @@ function partOf(
   }
 }
 
-/** Counts all units of a line that were ordered. After a restore, more units may be found than the backup knows. */
+/** Counts the units of a line. After a restore, its purchases may have more units than the line has in the backup. */
 function unitsOf({ purchases }: Books, { id, quantity }: Line): number {
   const own = purchases.filter(({ lineId, state }) => lineId === id && !isOver(state))
   const found = own.reduce((sum, one) => sum + one.quantity, 0)
@@ -194,7 +194,7 @@ async function moved(books: Books, part: PlannedPart, step: PurchaseStep | undef
   const why = entitlement.because === null ? entitlement.standing : `the order ${entitlement.because}`
   const nextGeneration = { plannedRevision: row.revision }
   const { id } = part
-  // A backend that cancelled its order hears of the end of each purchase, even if the purchase was planned at that instant.
+  // A backend that cancelled its order is to hear of the end of each purchase. So the purchase is only flagged, and ends later.
   if (row.readAt === ALWAYS_FRESH && (step?.step === 'shop_ends' || step?.step === 'shop_cancels'))
     return { changes: [cancelPurchase(id, at)], committed: () => {} }
   const givenBy = (): Given => {
@@ -212,7 +212,7 @@ async function moved(books: Books, part: PlannedPart, step: PurchaseStep | undef
         return { input: { type: step.step }, set: { ...set, note: null }, also }
       }
       case 'shop_limits':
-        // If the store already has all units that the order is entitled to, the purchase ends when it is next looked at.
+        // If the store already has all units that the order is entitled to, the purchase ends at its next read, due now.
         return { input: { type: step.step, surplus: step.surplus }, set: { refreshAt: at } }
       case 'again':
         return { input: { type: step.step, quantity: step.quantity }, nextGeneration }
@@ -253,7 +253,7 @@ async function boughtNow({ ordering, now, purchases, lineOf }: Books, part: Plan
   return { set, price: isPriced ? [changeUnitPrice(line.id, sold.unitPriceMinor, sold.currency)] : [] }
 }
 
-/** Plans new parts of a line. The order may have gained the line itself since it was taken. */
+/** Plans new parts of a line. The whole line may be new in the order. */
 async function grown(books: Books, { line: id, units }: Extract<Step, { step: 'grow' }>): Promise<Moves> {
   const { ordering, now, at, purchases, lines } = books
   const { order, row } = now
@@ -328,7 +328,7 @@ function alertOf(books: Books, notice: SettleNotice): Change {
     too_late: `${counted(units, 'key')} of line ${line}${worth} ${units === 1 ? 'was' : 'were'} delivered, or may have been, and ${is} not paid for any more`,
     surplus: `${some} ${is} bought already and not ordered any more: ${units === 1 ? 'its key stays' : 'their keys stay'} here`,
   }[notice.notice]
-  // The same unit may be added again later. Also, a restore forgets that a person has taken the unit.
+  // People are asked again when the same unit is added again, and after a restore, which forgets what a person has taken.
   const again = `${line}:${now.row.revision}:${epoch?.epoch ?? 1}`
   return alert(books, notice.notice, notice.notice === 'ask' ? again : line, words)
 }

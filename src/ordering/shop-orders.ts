@@ -87,7 +87,7 @@ export async function takeFromShop(
   const taken = await retryStale(STALE_MAX, () => takeReading(ordering, shop, read, asked))
   if (read.retry) await takeTagOff(ordering, shop, read.reference)
   if (taken.outcome !== 'again') return taken
-  // The shop says two things of one instant, or an older thing later. The order is read once more, and that reading is believed.
+  // Two readings of one instant differ, or an older state came later. The order is read once more, and that reading counts.
   const again = await beforeAsking(ordering, shop.id)
   const second = await shop.store.order?.(read.reference)
   if (second?.outcome === 'order') {
@@ -133,7 +133,7 @@ async function takeReading(
     if (verdict === 'drop') return { outcome: 'taken' }
     isMerged = verdict === 'merge'
     if (isMerged) reading = merged(known, reading)
-    // A tag that was taken off meanwhile is no new wish.
+    // A tag that was taken off meanwhile does not ask for another retry.
     if (isOvertaken) reading = { ...reading, isTagged: reading.isTagged && known.isTagged }
   }
   const revision = Math.max(asked.revision, (await first(db, newestRevision(shop.id)))?.revision ?? 0) + 1
@@ -166,7 +166,7 @@ async function takeReading(
   }
   const left = planOf(ordering, seen) ?? (await planned(ordering, seen))
   if (doubt) ordering.wake('publish')
-  // The other lines of the order are planned now. The next call says to people that this line is not bought.
+  // The other lines are planned now. The next call finds the order known, and alerts people of the withheld lines.
   if (!left && doubt) return takeReading(ordering, shop, read, { ...asked, revision: seen.revision })
   if (!left) return done
   const [stored] = await db.commit([
@@ -213,7 +213,7 @@ function grantedIn(
 const takes = (word: Asked['byHand'], line: string): boolean =>
   typeof word === 'object' && (word.take === 'all' || word.take.line === line)
 
-/** Why paid lines are withheld, and the changes that have the shop's products read again when this is first seen. */
+/** Why paid lines are withheld, and the changes that have the shop's products read again when the cause is first seen. */
 interface Doubt {
   why: string
   reread: Change[]
@@ -239,7 +239,7 @@ function doubtOf(
   }
 }
 
-/** A line of ours. `listing`: the listing of its variant, where that has another SKU. Then nothing of the line is bought. */
+/** A line of ours. `listing`: the listing of its variant, if that has another SKU than the line. Then the line is not bought. */
 type LineRead = LineNow & { units: number; listing?: ListingRow }
 
 /** Returns our lines of an order, by the shop's ids: lines that were taken, and lines whose SKU or variant is a listing. */
@@ -260,7 +260,7 @@ async function linesNow(
     const { id, variant, sku, quantity: units, currency } = line
     const before = stored.find((one) => one.line === id)
     const isKnown = known?.lines.has(id) ?? false
-    // Only a first reading keeps lines without units. Such an order is cancelled, as a rule: an older reading must not revive it.
+    // Only a first reading keeps lines without units, as of an order that is cancelled: an older reading must not revive it.
     if (!isKnown && units === 0 && known) continue
     const unitPriceMinor = parseDecimal(line.unitPrice, currency) ?? null
     const listing = listings.find((one) => one.variant === variant && one.linkedBy === 'sku' && one.state !== 'ignored')
@@ -269,7 +269,7 @@ async function linesNow(
     if (isKnown && (!before || before.sku === sku)) found.set(id, now)
     else {
       const offer = await offerOfLine(ordering, store, now)
-      // Under another SKU the line may be another product, of which nothing was bought.
+      // A line whose SKU has changed may now be another product, of which nothing was bought.
       const isOther =
         offer && offer !== 'ambiguous' && before?.productId != null && offer.productId !== before.productId
       if (isKnown || offer) found.set(id, isOther ? { ...now, units: 0 } : now)
@@ -333,7 +333,7 @@ function rowChanges(
   ]
 }
 
-/** Has the purchases of a known order follow the present standing of the order. */
+/** Changes the purchases of a known order to fit the order as it is now. */
 async function follow(ordering: Ordering, seen: Seen, order: StoreOrder, wishesByStanding: boolean): Promise<void> {
   const { db } = ordering
   const { read, lines, after, row, known, asked, revision } = seen
@@ -341,7 +341,7 @@ async function follow(ordering: Ordering, seen: Seen, order: StoreOrder, wishesB
   const isNews = revision !== row.revision
   const isEqual = !isNews && !asked.byHand && after.changedAt !== null && after.changedAt === known.changedAt
   if (isEqual && row.settledRevision === revision && row.settleAt === null) {
-    // The shop may have released only the fulfilment. Keys that waited for the release are tried now.
+    // The shop may have released only its hold on fulfilment. Keys that waited for that release are tried now.
     const hastened = asked.isForDelivery ? [] : [hastenHeldOver(order.id, ordering.now())]
     if (asked.at > row.readAt) await db.commit([changeEntitlement(row, { readAt: asked.at }), ...hastened])
     return
@@ -351,7 +351,7 @@ async function follow(ordering: Ordering, seen: Seen, order: StoreOrder, wishesB
     isNews && read.standing === 'paid' && read.fault
       ? refused(ordering, order.store, read, read.fault).alert
       : undefined
-  // The order may have been cancelled when the money went back, and waits for a person only since it is paid again.
+  // An order that was cancelled at its refund begins to wait for a person later, when it is paid again.
   const isUnreleased = after.standing === 'held' && after.refundedMinor > after.acknowledgedMinor
   const isRefund = after.refundedMinor > known.refundedMinor || isUnreleased
   const settlement = await settlementOf(ordering, {
@@ -368,7 +368,7 @@ async function follow(ordering: Ordering, seen: Seen, order: StoreOrder, wishesB
     ...settlement.changes,
     ...rowChanges(ordering, seen, order.id, settlement),
     ...(isNews && after.standing === 'paid' ? [hastenClosing(order.id, ordering.now())] : []),
-    // An order closes without a mail while it is cancelled in its shop. Its keys may have come during that time.
+    // An order that closes while it is cancelled in its shop sends no mail. Its keys may have come then, so it closes again.
     ...(isNews && after.standing === 'paid' && known.standing === 'cancelled' ? [markReopened(order.id)] : []),
     ...(isNews && keepsDecisions ? [keepDecisions(order.id, row.revision, revision)] : []),
     ...(isRefund && !asked.byHand ? [await refundAlert(ordering, seen, order)] : []),
@@ -377,7 +377,7 @@ async function follow(ordering: Ordering, seen: Seen, order: StoreOrder, wishesB
   settlement.committed()
 }
 
-/** Alerts people of refunded money for which the shop names no units. A restore forgets that a person has released the order. */
+/** Alerts people of refunded money for which the shop names no units. Alerts again after a restore, which forgets releases. */
 async function refundAlert(ordering: Ordering, { after, lines }: Seen, order: StoreOrder): Promise<Change> {
   const { id: orderId, store, reference } = order
   const { refundedMinor, standing } = after
@@ -407,7 +407,7 @@ function planOf(ordering: Ordering, seen: Seen): NotPlanned | undefined {
     if (read.standing !== 'held' || !fault) return waiting(ordering, seen, why)
     return { why, alert: onceOfStore(ordering, store, reference, fault) }
   }
-  // Shops date in whole seconds.
+  // Shops state instants in whole seconds.
   const isBefore = Math.min(placedAt ?? paidAt, paidAt) < connectedAt - (connectedAt % 1_000)
   if (isBefore && !asked.byHand) {
     const why = 'it was placed before the store was connected'
@@ -426,7 +426,7 @@ function planOf(ordering: Ordering, seen: Seen): NotPlanned | undefined {
 
 const whyNot = ({ because }: StoreOrderRead): string | undefined => because && `the order ${because}`
 
-/** Handles an order that waits to be paid. Where only the merchant ends that, the shop shows why; people get one alert. */
+/** Handles an order that waits for payment. If only the merchant can end the wait, the shop shows why; people get one alert. */
 function waiting(ordering: Ordering, { shop, read }: Seen, why: string): NotPlanned {
   const { reference, isForMerchant } = read
   if (isForMerchant === 'unalerted') return { why, tell: true }
@@ -475,7 +475,7 @@ async function alertFulfilled(ordering: Ordering, store: string, reference: stri
   await ordering.db.commit([orderAlert(ordering, 'order_fulfilled_early', { store, reference }, store, note)])
 }
 
-/** Says the reason to the merchant in the shop. Where the shop does not take the message, only the alert says it. */
+/** Shows the merchant the reason in the shop. If the shop does not take the message, only the alert has the reason. */
 async function tell(ordering: Ordering, { shop, read }: Seen, why: string) {
   const { reportRefusal } = shop.store
   if (!reportRefusal) return
@@ -505,7 +505,7 @@ function inputOf({ read: { reference, lines }, after, lines: ours }: Seen): Orde
   }
 }
 
-/** Returns an id that is the same for equal words about one state of an order, so that the words are said only once. */
+/** Returns an id that is equal for the same words about one state of an order, so that people read these words only once. */
 const occasionOf = ({ standing, lines }: StoreOrderRead, words: string): string => sha256([standing, lines, words])
 
 const sha256 = (value: unknown): string => createHash('sha256').update(JSON.stringify(value)).digest('hex')
@@ -516,7 +516,7 @@ const UNTAG_MS = 60_000
 /** The number of tries after which people are alerted. */
 const UNTAG_ALERT_TRIES = 3
 
-/** Has the shop take off the tag of a retry that was done. The confirmation is a revision: an older reading brings no wish back. */
+/** Has the shop take off the tag of a retry that was done. That makes a new revision, so no older reading brings the tag back. */
 export async function takeTagOff(
   ordering: Ordering,
   { id: store, store: { retryTaken } }: ShopOfOrders,
@@ -585,7 +585,7 @@ export async function takeByHand(
   const [held] = await ordering.db.query(entitlementOf(store, reference))
   const taken = await takeFromShop(ordering, shop, read.order, { ...asked, byHand: word })
   const order = await first(ordering.db, storeOrderByReference(store, reference))
-  // An order that waited for a person is planned already, and goes on now.
+  // An order that waited for a person is planned already, so it simply goes on.
   const isNothing =
     word !== 'release' &&
     !held?.isForPerson &&

@@ -89,7 +89,7 @@ export async function endPause(ordering: Ordering): Promise<void> {
   if (isNew) return
   const read = (id: string | null | undefined) => (id == null ? supplier.orders({ page: 1 }) : supplier.order(id))
   await Promise.allSettled(pausing.map(({ id }) => read(id)))
-  // Another order, which had keys, shows whether the dialect or the unreadable order is at fault.
+  // Reading another order, which had keys, shows whether the dialect or the unreadable order is at fault.
   if (!pausing.some(({ setting }) => setting === 'order.keys')) return
   const [key] = await db.query(newestKey())
   const known = key && (await first(db, purchaseById(key.purchaseId)))

@@ -26,7 +26,7 @@ export function noteAnnounced({ pace: { watch } }: Watching, purchaseId: string)
 }
 
 /**
- * Notes that a read of the order begins. A delivery that comes after this needs another read.
+ * Notes that a read of the order begins. A delivery that comes from now on needs another read.
  *
  * @param before the purchase as it was when it became due
  */
@@ -51,13 +51,13 @@ export function beginRead({ pace: { watch } }: Watching, before: Purchase) {
 export const deliveriesArrive = ({ pace: { watch } }: Watching): boolean =>
   watch.unannounced !== undefined && watch.unannounced < UNANNOUNCED_MAX
 
-/** Returns when an order that was seen on a page is looked at again: when it is half as old again, as that costs little. */
+/** Returns when an order that a page showed is looked at again: after half its present age, so older orders cost less. */
 export const listedAgainAt = ({ acceptedAt }: Purchase, now: number): number =>
   readTogetherAt(now + Math.max(LISTED_EVERY_MS, (now - (acceptedAt ?? now)) / 2))
 
 const LISTED_EVERY_MS = 2_000
 
-/** The fewest orders for which pages are read. Fewer orders are read by id at no higher cost, which brings the keys as well. */
+/** The fewest orders for which pages are read. Fewer orders are read by id: that costs no more, and brings the keys too. */
 const LISTED_MIN = 4
 /** An order that stays open for longer is read by its id, in case the list lags behind it. */
 const LISTED_FOR_MS = 15 * 60_000
