@@ -248,7 +248,7 @@ export const dialectShape = shape.superRefine(({ error, errors, event, flags }, 
   for (const kind of errorKinds) {
     for (const [index, code] of (errors[kind]?.codes ?? []).entries()) {
       const other = kinds.get(code)
-      // The kind decides about money: it must not depend on the order of a list.
+      // The kind of an error decides about money: it must not depend on the order in which the kinds are tried.
       if (other !== undefined) fault(['errors', kind, 'codes', index], `the code ${code} is listed under ${other} too`)
       kinds.set(code, kind)
     }

@@ -1,6 +1,6 @@
 /**
  * Counts of what happened in each hour, and their sums for a day, a week or a month. Durations are counted in buckets. The limit
- * of each bucket is 2^(1/4) times the limit before, so that about a hundred buckets hold every duration from 100 ms to a month.
+ * of each bucket is 2^(1/4) times that of the bucket before: about a hundred buckets hold all durations from 100 ms to a month.
  */
 
 const HOUR = 3_600_000
@@ -28,16 +28,16 @@ export const hourOf = (now: number): number => now - (now % HOUR)
 const SHORTEST_MS = 100
 const STEPS = 4
 
-/** The bucket of a time; all times up to 100 ms are in bucket 0. */
+/** The bucket of a duration; all durations up to 100 ms are in bucket 0. */
 export const bucketOf = (ms: number): number => Math.max(0, Math.ceil(STEPS * Math.log2(Math.max(ms, 1) / SHORTEST_MS)))
 
-/** The longest time of a bucket, in whole milliseconds. */
+/** The longest duration in a bucket, in whole milliseconds. */
 export const bucketMs = (bucket: number): number => Math.round(SHORTEST_MS * 2 ** (bucket / STEPS))
 
 /**
- * Returns the time within which this share of all counted times lies, rounded up to the longest time of its bucket.
+ * Returns the duration within which this share of all counted durations lies, rounded up to the longest of its bucket.
  *
- * @returns null where no time was counted
+ * @returns null where no duration was counted
  */
 export function quantileMs(buckets: ReadonlyMap<number, number>, share: number): number | null {
   const sorted = [...buckets].filter(([, count]) => count > 0).sort(([a], [b]) => a - b)
@@ -49,7 +49,7 @@ export function quantileMs(buckets: ReadonlyMap<number, number>, share: number):
   return null
 }
 
-/** The length and the number of the steps in which each period is plotted. The last step is still under way. */
+/** The length and the number of the steps in which each period is plotted. The newest step is still under way. */
 export const activityPeriods = {
   day: { stepMs: HOUR, steps: 24 },
   week: { stepMs: 6 * HOUR, steps: 28 },
@@ -105,6 +105,6 @@ export function activityOf(period: ActivityPeriod, now: number, counts: readonly
   }
 }
 
-/** How many days a balance lasts at the spend of the last days; null where nothing was spent. */
+/** How many days a balance lasts if spending goes on as in the last `days` days; null where nothing was spent. */
 export const daysLeft = (balanceMinor: number, spentMinor: number, days: number): number | null =>
   spentMinor <= 0 || days <= 0 ? null : Math.max(0, balanceMinor) / (spentMinor / days)

@@ -25,7 +25,7 @@ export interface NoticeSubject {
 }
 
 export interface ChannelPolicy {
-  /** Less severe alerts are not sent. */
+  /** Alerts that are less severe than this are not sent. */
   least: Severity
   /** An open alert that no person has acknowledged is sent again after this time. */
   repeatMs: number

@@ -26,9 +26,9 @@ export interface Account {
   owedBackMinor: number
   /** A difference that one reading has shown; below zero for a fall. */
   pendingMinor: number
-  /** Since when this difference has been pending; null where no difference is pending. */
+  /** Since when the difference of `pendingMinor` has been pending; null where no difference is pending. */
   pendingAt: number | null
-  /** When the balance was last read without an open difference. */
+  /** When a reading of the balance last left no difference to explain. */
   explainedAt: number
 }
 
@@ -38,7 +38,7 @@ export interface BalanceSeen {
   balanceMinor: number
   /** Charges that are not in the account yet. */
   chargesMinor: number
-  /** Upper bound of the charges of further orders whose amount the supplier does not state. */
+  /** Upper bound of the charges that `chargesMinor` lacks, because the supplier does not state the amount of their orders. */
   unpricedMinor: number
   /** Charges that newly count as owed back, because their orders failed or were reversed. */
   returnsMinor: number
@@ -58,7 +58,7 @@ export const expectedMinor = (account: Account): number =>
   )
 
 /**
- * Takes one reading into the account.
+ * Applies one reading of the balance to the account.
  *
  * A rise counts as a refund up to the amount that is owed back. The rest of the rise is a credit, such as a top-up. Orders with
  * an unknown amount or an open outcome may explain a fall. The rest of the fall is unexplained, and an operator must check it.
@@ -100,7 +100,7 @@ export function explain(before: Account, seen: BalanceSeen): { account: Account;
   return { account, movements: movements.filter(({ minor }) => minor !== 0) }
 }
 
-/** The part of a pending difference that is still there; 0 when it is gone or has changed its sign. */
+/** The part of a pending difference that the new reading shows again; 0 when it is gone or has changed its sign. */
 function again({ pendingMinor, pendingAt }: Account, difference: number): number {
   if (pendingAt === null || Math.sign(pendingMinor) !== Math.sign(difference)) return 0
   return Math.sign(difference) * Math.min(Math.abs(pendingMinor), Math.abs(difference))

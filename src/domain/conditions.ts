@@ -98,7 +98,7 @@ export function standingConditions(facts: ConditionFacts, limits: ConditionLimit
 const sinceText = (at: number | null, otherwise: string): string =>
   at === null ? otherwise : `since ${new Date(at).toISOString()}`
 
-/** A catalogue is not stale before this time, because the sync run of a large catalogue takes a while. A failing run does too. */
+/** A catalogue younger than this is never too old: the sync run of a large catalogue takes a while, and so does a failing run. */
 const STALE_LEAST_MS = 3 * HOUR
 
 /** @param everyMs the time between two runs of the schedule */

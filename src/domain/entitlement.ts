@@ -1,8 +1,8 @@
 /**
  * What an order entitles its customer to, and what follows from that for its purchases.
  *
- * An order goes on changing in its store after Quayside has taken it. A reading with a difference makes a revision: the standing
- * of the order, and how many units of each line are paid for. `settle` compares only the last revision with the purchases:
+ * An order goes on changing in its store after Quayside has taken it. A reading that says something new makes a revision: the
+ * standing of the order, and the paid units of each line. `settle` compares only the newest revision with the purchases:
  *
  *   | the order, or the line of a purchase        | not sent              | sent, the store has no key     | the store has keys
  *   | paid, as many units as planned              | a hold by the shop ends, deliveries that waited go on  |
@@ -144,7 +144,7 @@ export function entitlementAfter(
   }
 }
 
-/** Whether two entitlements say the same; if so, no revision is made. The shop's date of a change is not compared. */
+/** Whether two entitlements say the same; if so, no revision is made. `changedAt`, the shop's own date, is not compared. */
 export const isSame = (one: Entitlement, other: Entitlement): boolean => saysOf(one) === saysOf(other)
 
 /** Lists the compared fields one by one, because a stored entitlement has further columns. */
@@ -155,7 +155,7 @@ const saysOf = (one: Entitlement): string =>
     [...one.lines].sort(([a], [b]) => (a < b ? -1 : 1)),
   ])
 
-/** Whether a revision takes something away. If it does, earlier decisions of a person no longer count. */
+/** Whether `after` has a stricter standing, or fewer units of a line. If so, earlier decisions of a person no longer count. */
 export const lowers = (before: Entitlement, after: Entitlement): boolean =>
   strictness(after.standing) < strictness(before.standing) ||
   [...before.lines].some(([id, { units }]) => (after.lines.get(id)?.units ?? 0) < units)
@@ -168,7 +168,7 @@ const strictness = (standing: Standing): number => STRICT.indexOf(standing)
  * Decides what to do with a reading, by what was stored after the reading was requested. The clock of the shop is never compared
  * with our clock: a shop dates in whole seconds, leaves some changes undated, and may correct its clock.
  *
- * @param known what the newest reading said
+ * @param known what the newest stored reading said
  * @param isOvertaken another reading made a revision after this reading was requested
  * @param isSecond this reading is the repeat that an earlier `again` asked for
  * @returns `again`: read the order once more by its id
@@ -226,7 +226,7 @@ export interface PlannedPart {
   leftBefore: number
   /** Keys of a delivery that has not begun. */
   waiting: number
-  /** All of its keys came. */
+  /** All keys of the purchase came. */
   hasKeys: boolean
   plannedRevision: number
   /** A person has decided on the purchase. The decision counts more than the order. */
@@ -348,7 +348,7 @@ function keepHere(order: Settling, part: PlannedPart, surplus: number): void {
     push(order, part, { step: 'shop_cancels', id: part.id, by: 'units' })
 }
 
-/** Takes units away: first from unsent purchases, then from those that provably did not run. For others, the keys stay here. */
+/** Takes units away: first from unsent purchases, then where the request provably did not run. For the rest, keys stay here. */
 function lessen(order: Settling, line: string, own: readonly PlannedPart[], excess: number): void {
   let over = excess
   const take = (most: number): number => {
@@ -376,11 +376,11 @@ function lessen(order: Settling, line: string, own: readonly PlannedPart[], exce
 }
 
 /**
- * Gives back surplus units, and plans the missing units that were granted.
+ * Lets surplus units be delivered after all, and plans the missing units that were granted.
  *
  * @param missing units for which nothing is planned
  * @param free how many of the missing units were granted
- * @param ended units of purchases that ended for another reason: only the merchant's request or a person buys these units again
+ * @param ended units that will not come (see `endedOf`): only the merchant's request or a person buys these units again
  */
 function more(
   order: Settling,
@@ -469,7 +469,7 @@ function exchanged(own: readonly PlannedPart[], excess: number): number {
 
 const isTakenBack = ({ state, takenBackBy }: PlannedPart): boolean => state === 'cancelled' && takenBackBy !== null
 
-/** Units that will not come, except those that the order took back: these are planned again, or a person is asked. */
+/** Units that will not come. Units that the order took back do not count: they are planned again, or a person is asked. */
 function endedOf(part: PlannedPart): number {
   const { state, quantity, surplus, left, isMaybeCharged, isRefundedBefore, isClosed } = part
   if (state === 'fulfilled') return Math.max(0, quantity - surplus - left)

@@ -14,7 +14,7 @@ import type { WayIntoReview } from './purchase-table.ts'
 import type { LineState, OrderState } from './store-order.ts'
 import type { ReportedHold } from './store-update.ts'
 
-/** These mean: done; under way; planned; held by a rule; a person must look; failed or stopped; cancelled or ignored. */
+/** In this order: done; under way; planned; held by a rule; a person must look; failed or stopped; cancelled or ignored. */
 export type Sign = 'done' | 'moving' | 'planned' | 'held' | 'review' | 'stop' | 'off'
 
 export interface Label {

@@ -4,7 +4,7 @@ import type { StockedOffer, StockPolicy } from './stock.ts'
 
 /**
  * `synced`: the store has confirmed the wanted state. `pending`: a push is under way or queued. `held`: a person must
- * decide. `failed`: the store did not take it. `ignored`: a person has excluded it.
+ * decide. `failed`: the store did not take the last push. `ignored`: a person has excluded the listing.
  */
 export const listingStates = ['synced', 'pending', 'held', 'failed', 'ignored'] as const
 export type ListingState = (typeof listingStates)[number]

@@ -92,7 +92,7 @@ export const priceTexts = (one: { priceMinor: number; compareAtMinor: number | n
 })
 
 /**
- * Raises `minor` by a percentage and rounds it up to a whole minor unit, so that a margin is never lost to rounding.
+ * Raises `minor` by a percentage and rounds the result up to a whole minor unit, so that a margin is never lost to rounding.
  *
  * @param percent decimal text such as `"12.5"`, at most 4 decimals; a negative percentage lowers the amount
  */
@@ -146,11 +146,11 @@ export function roundPrice(
   return wanted >= floorMinor ? wanted : roundUp(floorMinor, patterns)
 }
 
-/** The first right price at or above the amount. */
+/** The lowest right price at or above the amount. */
 const roundUp = (minor: number, patterns: Pattern[]): number =>
   exact(Math.min(...patterns.map(({ every, at }) => minor + remainder(at - minor, every))))
 
-/** The last right price at or below the amount; negative when there is none above zero. */
+/** The highest right price at or below the amount; negative when there is none above zero. */
 const roundDown = (minor: number, patterns: Pattern[]): number =>
   Math.max(...patterns.map(({ every, at }) => minor - remainder(minor - at, every)))
 

@@ -6,7 +6,7 @@ import type { SupplierOffer } from './supplier.ts'
 /** Why a cost is invalid: missing or unreadable, zero, negative, or in another currency than the supplier sells in. */
 export type CostFault = 'missing' | 'zero' | 'negative' | 'currency'
 
-/** The as-of of a record with an unreadable instant. It counts as that of the stored fact; without one, as the oldest as-of. */
+/** The as-of of a record whose instant cannot be read. It counts as old as the stored fact, or as oldest if none is stored. */
 export const UNDATED = 0
 
 /** The same record with null, in place of undefined, for each field that is not stated. */

@@ -126,7 +126,7 @@ export function deliveryDelayMs(attempts: number, random: number): number | unde
 export interface Breaker {
   phase: 'closed' | 'open' | 'probing'
   ambiguousInRow: number
-  /** Open because of an answer that could not be read. */
+  /** The breaker is open because an answer could not be read. */
   unread: boolean
 }
 
@@ -165,5 +165,5 @@ export const firstSendsMax = (breaker: Breaker, usualMax: number): number =>
 
 /** How often a store's products are read at least: a product that the merchant adds is linked within this time. */
 export const VARIANTS_EVERY_MS = 6 * 3_600_000
-/** After new offers, the products are read this soon: one may wait for its offer. Offers that come together cost one reading. */
+/** After new offers, a store's products are read this soon: one may wait for its offer. Offers that come together cost one. */
 export const VARIANTS_SOON_MS = 15 * 60_000

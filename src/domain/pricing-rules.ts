@@ -28,7 +28,7 @@ export interface Band {
   markup: Markup
   /** The highest cost in the band, minor units; null for the last band. */
   upToMinor: number | null
-  /** The price of the highest cost in the bands before, minor units: a higher cost never gives a lower price. */
+  /** The price of the highest cost of the lower bands, minor units: a higher cost never gives a lower price. */
   atLeastMinor: number
 }
 
@@ -42,9 +42,9 @@ export interface PricingRules {
   /** The least margin over the cost: the larger of its two parts. */
   margin: Markup
   rounding: Rounding
-  /** How many millionths of the price are added to make the compare-at price; null: no compare-at price. */
+  /** The compare-at price: the price plus so many millionths of it, or the base price of the offer; null: none. */
   compareAt: { millionths: number } | 'base_price' | null
-  /** A larger change of a price waits for a person; null: no change waits. */
+  /** A price that changes by a larger share than this waits for a person; null: no change waits. */
   jumpMillionths: number | null
 }
 

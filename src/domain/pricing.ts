@@ -95,7 +95,7 @@ export interface WayToPrice {
   /** The price by the rule alone. */
   ruledMinor: number
   floorMinor: number
-  /** The price before rounding: at least the floor, and at least the price of the highest cost in the bands before. */
+  /** The price before rounding: at least the floor, and at least the price of the highest cost of the lower bands. */
   unroundedMinor: number
   priceMinor: number
   /** The candidate for the compare-at price; null when it is not known or not wanted. */
@@ -133,7 +133,7 @@ function calculate(offer: PricedOffer, { rules }: PricingPolicy, rate: Rate): Wa
   const { millionths, flatMinor } = rules.margin
   const floorMinor = Math.max(raiseBy(costMinor, millionths), exact(costMinor + flatMinor))
   const unroundedMinor = Math.max(ruledMinor, floorMinor, rule.source === 'band' ? rule.atLeastMinor : 0)
-  // A fixed price is not rounded, unless the floor replaces it.
+  // A fixed price is rounded only if the floor replaces it.
   const asWritten = rule.source === 'fixed' && ruledMinor >= floorMinor
   const priceMinor = asWritten ? ruledMinor : roundPrice(unroundedMinor, floorMinor, rules.rounding)
   const comparedMinor = compared(offer, priceMinor, rate, rules)

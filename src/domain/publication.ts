@@ -75,7 +75,7 @@ export interface ListingDecision {
   reason: ListingReason | null
   /** A sentence for people. */
   detail: string | null
-  /** The price that waits for a person. */
+  /** The price that waits for a person's approval. */
   wantedPriceMinor: number | null
   /** The cost behind a new price in `content`, in minor units of the supplier's currency; null when the price is not new. */
   costMinor: number | null

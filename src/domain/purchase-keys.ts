@@ -106,7 +106,7 @@ const DIGEST = /~[0-9a-f]{32}$/
 /** Returns a range of texts that has the references of all generations of a part, and those of some other parts. */
 export function rangeOf(part: PartName, lengthMax: number): { from: string; to: string } {
   const stem = stemOf(part)
-  // A number of up to nine digits follows; references without room for it end in a digest.
+  // The number of the generation follows the stem, with up to nine digits; a reference without room for it ends in a digest.
   const beginning = stem.length + 9 > lengthMax ? stem.slice(0, lengthMax - '~'.length - 32) : stem
   return textsFrom(beginning)
 }

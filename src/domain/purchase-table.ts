@@ -52,7 +52,7 @@ const doubleCharge = (orders: FoundOrder[]): PlainEffect[] => [
 
 /* The rows for purchases whose order is not known: planned, waiting, sending, unknown. */
 
-/** After this long without a valid scan a person must decide. */
+/** If no scan of the supplier's orders was valid for this long, a person must decide. */
 const SCAN_OVERDUE_MS = 24 * 3_600_000
 
 /** After this many repeats without an order, another repeat is useless. */
@@ -267,7 +267,7 @@ const givenUp = (facts: PurchaseFacts, now: number): Patch => ({
   handOverHeldAt: facts.handOverBegunAt === null ? (facts.handOverHeldAt ?? now) : null,
 })
 
-/** Cancels a purchase for the shop. If a person already holds back its keys, they stay, even when the order is paid again. */
+/** Cancels a purchase for the shop. If a person already holds back its keys, they stay here even when the order is paid again. */
 const cancelledBy = (facts: PurchaseFacts, by: TakenBackBy, now: number): Patch => ({
   cancelRequestedAt: facts.cancelRequestedAt ?? now,
   ...(facts.handOverHeldAt === null || facts.takenBackBy !== null ? { takenBackBy: by } : {}),
@@ -400,7 +400,7 @@ const acceptedRows = [
     return { next: 'review', set, effects: facts.keysWaiting > 0 ? ['withdraw', 'alert'] : ['alert'] }
   }),
   row('shop_cancelled', ['unknown', 'accepted', 'completed', 'review'], 'shop_cancels', (facts, { by }, now) => {
-    // Only a person ends a review for another reason, whatever the standing of the order.
+    // If the review is not about a purchase that the shop took back, only a person ends it, whatever the order's standing.
     if (facts.state === 'review' && facts.takenBackBy === null) return undefined
     return { set: cancelledBy(facts, by, now), effects: facts.state === 'unknown' ? ['read_now'] : [] }
   }),
@@ -450,7 +450,7 @@ const acceptedRows = [
       return { set: { ordersSeen: ids(facts, open) }, effects: doubleCharge(open) }
     }
     const set: Patch = { supplierOrderId: order.id }
-    // The shop's cancellation stays in force until the store order is compared with the purchase again.
+    // The shop took this purchase back: it stays marked as cancelled until it is compared with its store order again.
     if (facts.takenBackBy !== null) set.cancelRequestedAt = facts.cancelRequestedAt ?? now
     const effects: Effect[] = ['cancel_later', 'read_now']
     if (facts.failureNotifiedAt !== null || !order.agrees) {
@@ -461,7 +461,7 @@ const acceptedRows = [
     const known = facts.supplierOrderId
     const before = facts.refundedAt === null ? seenAndKnown(facts) : facts.ordersSeen.filter((id) => id !== known)
     if (known !== order.id && before.some((id) => id !== order.id)) {
-      // As far as is known, the money for its earlier order has not come back: this order is a second charge.
+      // As far as is known, the money for the purchase's earlier order has not come back: this order is a second charge.
       set.ordersSeen = seenAndKnown(facts)
       effects.push(...doubleCharge([order]))
     }

@@ -218,7 +218,7 @@ const reviewsByEntitlement: ReadonlySet<string> = new Set(reviewsByCancellation)
  * Applies the transition table: its rows are tried from the top, and the first row that matches wins.
  *
  * @param now epoch milliseconds
- * @returns undefined when no row matches: the purchase stays as it is, and the input is recorded as evidence
+ * @returns undefined when no row matches: the purchase stays as it is
  */
 export function transition(facts: PurchaseFacts, input: PurchaseInput, now: number): Transition | undefined {
   for (const row of rows) {
@@ -226,7 +226,7 @@ export function transition(facts: PurchaseFacts, input: PurchaseInput, now: numb
     const outcome = row.decide(facts, input, now)
     if (!outcome) continue
     const { next = facts.state, set: given = {}, effects = [] } = outcome
-    // Only a person ends a review for another reason, whatever the standing of the order.
+    // If the review is not about units that the shop took back, only a person ends it, whatever the order's standing.
     const isPersons = row.isReview && next === 'review' && !reviewsByEntitlement.has(row.name)
     const set = isPersons && facts.takenBackBy !== null ? { ...given, takenBackBy: null } : given
     return { row: row.name, next, set, effects, alert: row.isReview && effects.includes('alert') ? row.name : null }

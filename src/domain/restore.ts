@@ -78,7 +78,7 @@ export type Reattachment =
   | 'supersede'
   /** The open purchase has an order of its own: read that order, because it may have failed since. */
   | 'read'
-  /** Both orders were charged. */
+  /** The part was bought by a purchase here, and the found order was charged too. */
   | 'double_charge'
   /** Only a person can decide. */
   | 'person'

@@ -9,7 +9,7 @@ import { moneyIsOut, type OrderStatus } from './supplier.ts'
 const HOUR = 3_600_000
 const DAY = 24 * HOUR
 
-/** A sweep reads orders from this much before its start, because the clocks of two machines differ. */
+/** A sweep reads orders from this much earlier than it needs to, because the clocks of two machines differ. */
 export const SKEW_MS = 10 * 60_000
 
 /** How far back a sweep reads every quarter of an hour: two days are longer than an order stays open, and take few pages. */

@@ -55,7 +55,7 @@ const COMMAND_SPACE = '\u{e000}'
  * Wraps a text at words. A word that is wider than a line gets a line of its own, so that it can be copied in one piece; a
  * command between backticks stays on one line if it fits.
  *
- * @param first width of the first line, if it differs
+ * @param first width of the first line, if it differs from `width`
  */
 export function wrap(text: string, width: number, first = width): string[] {
   const room = Math.min(width, first)

@@ -16,7 +16,7 @@ export interface Answer {
 export interface Part<T> {
   value: T
   path: string
-  /** False: the dialect names another path. */
+  /** False: the value was found at another path than that of the dialect. */
   expected: boolean
 }
 

@@ -121,7 +121,7 @@ function answerFacts(dialect: Dialect, openapi: OpenapiDocument): Judged[] {
       if (codes.length === 0 || own.length === 0) return []
       if (own.some((code) => codes.includes(code)))
         return [{ fact, verdict: 'documented', value: 'the document lists it' }]
-      // The supplier may lack this error. So it is a fault only if the document lists a code that belongs to no kind.
+      // The supplier may lack errors of this kind. So it is a fault only if the document lists a code that belongs to no kind.
       return unknownCodes.length === 0
         ? []
         : [{ fact, verdict: 'differs', value: `the document lists ${unknownCodes.slice(0, NAMED_MAX).join(', ')}` }]

@@ -22,7 +22,7 @@ interface Records {
   from: string
   /** The records of a list, each once. */
   rows: unknown[]
-  /** Records that were read one by one: the same records or others. */
+  /** Records that were read one by one; `rows` may have some of them too. */
   single: unknown[]
   /** Why there are no records: `no order yet`. */
   absent: string
@@ -184,7 +184,7 @@ function judgeField(dialect: Dialect, { fact, path, check, records, from }: Fiel
 /** The values at a path, and the objects that contain them. */
 type Pair = [values: unknown[], arounds: unknown[]]
 
-/** Adds the paths that could be meant when a field cannot be read or the dialect has none. */
+/** Adds the paths that could be meant when a field cannot be read, or when the dialect has no path for it. */
 function withCandidates(
   dialect: Dialect,
   group: RecordGroup,
@@ -268,7 +268,7 @@ function judgeKeys({ order }: Dialect, completed: unknown[]): Judged[] {
   const texts = keys.map((key) => valueAt(key, order.keyText ?? ''))
   const isText = (value: unknown) => typeof value === 'string' && isTextKey(normalKey(value))
   if (texts.every(isText)) return [...found, { fact: 'order.keyText', verdict: 'read', value: 'the text of each key' }]
-  // The name of a key's type is a text too. So only a text that looks like a key is offered.
+  // The name of a key's type is a text too. So only the path of a text that looks like a key is a candidate.
   const inside = [...valuesByPath(keys.slice(0, 1))].filter(([, [one]]) => isText(one) && /removed/.test(seenText(one)))
   const candidates = inside.map(([path]) => ({ path, value: 'a text' }))
   const hint = isText(keys[0]) ? 'a key is plain text: null' : 'keys that are no text, or lie elsewhere, cannot be sold'

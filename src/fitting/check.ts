@@ -27,9 +27,9 @@ import { flagWordsIn } from './record-fields.ts'
 import { type Sample, secondSize } from './sample.ts'
 
 export type SettingVerdict =
-  /** An answer has a readable value there. */
+  /** An answer has a readable value where the setting says. */
   | 'read'
-  /** An answer must have a value there, and it cannot be read: the dialect is wrong. */
+  /** An answer must have a value where the setting says, and no such value can be read: the dialect is wrong. */
   | 'unreadable'
   /** An answer, or the document, contradicts the dialect: the dialect is wrong. */
   | 'differs'
@@ -197,7 +197,7 @@ function checkEnvelopes(dialect: Dialect, sample: Sample): Judged[] {
   return found
 }
 
-/** Judges a field that means yes or no, and the setting of its words. */
+/** Judges a yes-or-no field, and the setting that lists its words for yes and no. */
 function flagFacts(
   fact: string,
   path: string | null,
@@ -436,7 +436,7 @@ function checkFilters(dialect: Dialect, { filters }: Sample): Judged[] {
       const hint = 'the supplier ignores it: null lets Quayside page through instead'
       return { fact, verdict: 'differs', value: `${rows.length} orders came that it must keep out`, hint }
     }
-    // A filter that never finds an order also finds none for an unknown reference.
+    // A broken filter finds no order either. So without an order that it must find, nothing shows that it works.
     const isUntried = name === 'externalOrderId' && filters.every((one) => one.reference === undefined)
     if (isUntried) return { fact, verdict: 'no_sample', value: 'no order with an external reference to try it with' }
     if (reference === undefined) return { fact, verdict: 'read', value: 'it works' }

@@ -27,7 +27,7 @@ export interface FieldKind {
 
 export interface FieldCheck {
   kind: FieldKind
-  /** Usual names, in single words. */
+  /** Usual names of the field, in single words. */
   names: string
   /** True: a record cannot be used without the field, so a mapped field that no record has is a fault. */
   required?: boolean
@@ -57,7 +57,7 @@ const flag: FieldKind = {
 }
 const list: FieldKind = { what: 'a list', read: () => (value) => (Array.isArray(value) ? value : undefined) }
 
-/** From 2001 to 2100: an instant in another unit lies far outside. */
+/** From 2001 to 2100: an instant that is read in the wrong unit lies far outside. */
 const PLAUSIBLE = { from: 978_307_200_000, to: 4_102_444_800_000 }
 
 const instant: FieldKind = {
@@ -121,7 +121,7 @@ export const recordFields: { [G in RecordGroup]: Partial<Record<keyof Dialect[G]
   },
 }
 
-/** Returns another setting that would read every value; undefined when no setting would. */
+/** Returns a dialect setting, and what to set it to, so that all `values` could be read; undefined when there is none. */
 export function otherWriting(
   kind: FieldKind,
   dialect: Dialect,

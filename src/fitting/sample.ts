@@ -21,7 +21,7 @@ export interface Sample {
   now: number
   /** The header in which the key was accepted. */
   keyHeader: string
-  /** The first page, in the largest size of the dialect. */
+  /** The first page of the products, in the largest size that the dialect allows. */
   products: Answer
   /** The page size that worked; null where the supplier gave products only without parameters. */
   limit: number | null
@@ -51,7 +51,7 @@ export interface Sample {
 /** The deadline of a request is short, because a person waits for the check. */
 const DEADLINE_MS = 10_000
 
-/** The statuses that a supplier answers in a bad moment. The request is sent up to twice more. */
+/** The statuses of a supplier that fails for a moment: the request is then sent up to twice more. */
 const PASSING = [500, 502, 503, 504]
 
 const PAUSE_MAX_MS = 60_000

@@ -24,9 +24,9 @@ import { otherMayBeCharged } from './choices.ts'
 import type { Ordering } from './context.ts'
 
 /**
- * Cancels a store order. Purchases that were never sent end at once. The others are flagged, and end as the table says.
+ * Cancels a store order. Purchases that were never sent end at once. The others are flagged: the transition table ends them.
  *
- * A second cancellation by the store also covers purchases that an operator has since retried, bought again or handed over.
+ * A second cancellation by the store also covers purchases that an operator retried, bought again or handed over meanwhile.
  *
  * @param reason why, in the caller's words, for the audit
  * @throws Failure `not_found`
@@ -83,7 +83,7 @@ export async function retryPurchase(
     return { input: { type: 'retry' }, actor, also: [audit, ...writtenOff] }
   }
   const moved = await advance(ordering, purchaseId, given).catch((error: unknown) => {
-    // Another caller has planned this generation meanwhile, so the unique key of the part refuses ours.
+    // Another caller has planned this generation meanwhile, so a unique key of the database refuses our commit.
     if (error instanceof Failure && error.code === 'conflict' && error.reason === undefined) return undefined
     throw error
   })

@@ -1,8 +1,8 @@
 /**
  * Ordering: from a store order to licence keys, each part bought once.
  *
- * Every flow here does the same three things: it reads, lets `domain/purchase` decide, and commits the decision with its
- * effects in one list. A stale commit is read and decided again. Nothing is sent before its intent is durable. Facts
+ * Every flow here does the same three things: it reads, lets `domain/purchase` decide, and stores the decision with its
+ * effects in one commit. After a stale commit the flow begins again. Nothing is sent before its intent is durable. Facts
  * that only the supplier knows are asked of the supplier, never guessed.
  */
 import { nextReadAt } from '../domain/pace.ts'
@@ -49,7 +49,7 @@ export interface Loaded {
 /** An input that moves a purchase, with all that belongs to it. */
 export interface Given {
   input: PurchaseInput
-  /** Further columns, after those of the decision. */
+  /** Further columns of the purchase to set, after those of the decision. */
   set?: PurchaseUpdate | ((decision: Transition) => PurchaseUpdate) | undefined
   /** Changes that go into the same commit. */
   also?: Change[] | ((decision: Transition) => Change[])
@@ -57,7 +57,7 @@ export interface Given {
   nextGeneration?: Partial<NewPurchase>
   /** The order and its keys, as they were just read from the supplier. */
   reading?: Reading
-  /** The order as the answer to its request states it. */
+  /** The order as the answer to POST /orders states it. */
   stated?: SupplierOrder | undefined
   /** The purchase as it was when the reading began. A hint since then asks for another reading. */
   readFor?: Pick<Purchase, 'refreshAt'>
@@ -74,13 +74,13 @@ export interface Moved {
   decision: Transition
 }
 
-/** The number of tries when other workers change the row first. At most three writers work on one row. */
+/** The number of tries when other workers change the purchase's row first. At most three writers work on one row. */
 const STALE_MAX = 5
 
 /** Inputs that are tried on every tick. Without a change they leave no evidence. */
 const ROUTINE: ReadonlySet<PurchaseInput['type']> = new Set(['clock', 'released', 'due', 'shop_pays', 'shop_cancels'])
 
-/** Rows of the table that match on every poll. They leave no evidence. */
+/** Rows of the transition table that match on every poll. They leave no evidence. */
 const UNREMARKABLE = new Set(['still_open'])
 
 /**
@@ -119,7 +119,7 @@ export async function advance(
 
 /** The result of one input for one purchase. */
 export interface Move {
-  /** Undefined where no row of the table matches. Then `changes` is empty, or has the evidence alone. */
+  /** Undefined where no row of the transition table matches. Then `changes` is empty, or has only the record of the input. */
   moved: Moved | undefined
   changes: Change[]
   /** To be called once the changes are committed. */
@@ -255,7 +255,7 @@ export function factsOf({ purchase, generations, keys }: Loaded): PurchaseFacts 
   }
 }
 
-/** Counts the cost of a purchase in the hour in which the supplier first stated it. A later statement corrects the figure. */
+/** Counts the cost of a purchase when the supplier first states it. A later statement counts only the difference. */
 function countSpend(
   { count }: Ordering,
   { amountMinor: before, currency }: Purchase,
@@ -283,7 +283,7 @@ function announce(ordering: Ordering, purchase: Purchase, decision: Transition):
   if (decision.effects.includes('read_now')) ordering.wake('refresh')
   if (decision.effects.some((effect) => typeof effect === 'object' && 'plan' in effect)) {
     ordering.wake('place')
-    // An offer that is out of stock must not be sold again.
+    // If the offer is out of stock, its stores must stop selling it.
     ordering.wake('publish')
   }
 }
@@ -328,7 +328,7 @@ export function stamps(
 
   function refresh(): PurchaseUpdate {
     if (effects.includes('read_now')) return { refreshAt: now, refreshes: 0 }
-    // Inputs of the shop come every two minutes and say nothing of the supplier. They must not put off its next reading.
+    // Inputs of the shop come every two minutes and say nothing of the supplier's order. They must not put off its next reading.
     if (!entered && input.type.startsWith('shop_')) return {}
     const refreshes = entered ? 0 : purchase.refreshes
     const readAt = nextReadAt(next, refreshes, now, areAnnounced)

@@ -122,7 +122,7 @@ const effectsOf: Record<DecisionType, (loaded: Loaded, around: Circumstances) =>
 
 const MAY_BE_THERE = 'the store may have its keys since before the restore, and a person decides on it after this.'
 
-/** Names the other orders that a restore found for the part. */
+/** Names the orders that a restore found for the same part. */
 function boughtToo(unattached: Circumstances['unattached'], then: string): string {
   const found = unattached.map(({ supplierOrderId, generation }) => `${supplierOrderId} as generation ${generation}`)
   return found.length === 0 ? '' : `Mind: the same part was bought by order ${found.join(' and ')}; ${then}`

@@ -63,9 +63,9 @@ export interface OrderingStore {
 /** What placing remembers between its runs. A restart loses this memory, which does no harm as no request is under way then. */
 export interface Pace {
   breaker: Breaker
-  /** Whether the supplier has, since this process began, made an order exactly as we sent it. Until then orders go alone. */
+  /** Whether the supplier has made an order exactly as we sent it since this process began. Until then, orders go one by one. */
   agreed: boolean
-  /** A purchase whose order differed from what we sent, before any order agreed. Buying stops until a person decides on it. */
+  /** The purchase whose order differed from what we sent while `agreed` was false. Buying stops until a person decides on it. */
   differs?: string | undefined
   /** After the API key was refused, no first send and no repeat leaves before this instant. */
   pausedUntil: number
@@ -110,11 +110,11 @@ export interface Pace {
  * clock, so it cannot take over this memory.
  */
 export interface LastRequest {
-  /** `lastSentAt` of the row when the request was noted. A newer value in the row means another request. */
+  /** `lastSentAt` of the purchase's row when the request was noted. A newer value in the row means another request. */
   lastSentAt: number | null
   /** When the intent of the request was stored, or the later instant at which this process first read that intent. */
   sentAt: number
-  /** When the first valid scan that found nothing began. */
+  /** When the first valid scan that missed the order began; only scans since the request count. */
   absentSince?: number
 }
 
@@ -156,7 +156,7 @@ export interface Ordering extends Context {
   stores: readonly OrderingStore[]
   /** @param store wakes only the queue of this store */
   wake: (worker: WorkerName, store?: string) => void
-  /** Counts what a commit has stored, for the plots of the last hour. */
+  /** Counts what a commit has stored, for the hourly counts of `domain/activity`. */
   count: CountActivity
   /** Reads one offer from the supplier again. */
   refreshOffer: (productId: string) => Promise<void>

@@ -30,7 +30,7 @@ export interface Reading {
 interface ReadKey {
   /** The key in its normal form. */
   text: string
-  /** Blind indexes of the normal form and of the forms in which the key came. Older rows have the index of the form that came. */
+  /** Blind indexes of the normal form and of the forms in which the key came: an older version stored the index of the latter. */
   blindIndexes: [Buffer, ...Buffer[]]
 }
 
@@ -40,7 +40,7 @@ export interface Decided {
   decision: Transition
   now: number
   reading?: Reading | undefined
-  /** The order as the answer to its request states it. Default: the order as it was read. */
+  /** The order as the answer to POST /orders states it. Default: the order as it was read. */
   stated?: SupplierOrder | undefined
   /** Columns of the next generation, if the decision plans one. */
   nextGeneration?: Partial<NewPurchase> | undefined

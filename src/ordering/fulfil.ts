@@ -54,19 +54,19 @@ const AT_ONCE = 8
 const UNSETTLED_MS = 10_000
 const BLOCKED_MS = 120_000
 
-/** After this time, a shop sends its customer the keys that it has, even if the rest of the order still waits. */
+/** After this time, a shop is asked to send its customer the keys that it has, even if the rest of the order still waits. */
 const WAITING_MS = 90_000
 
 /** The wait before another try of a hand-over that waits for an operator, or of an update for a store that is not configured. */
 const PARKED_MS = 15 * 60_000
 
-/** A confirmed callback shortens a pause of listings to this. It does not end the pause: the store may refuse only listings. */
+/** A confirmed callback shortens its store's pause of listings to this. The pause goes on: the store may refuse only listings. */
 const PAUSED_MS = 60_000
 
 /**
  * Pushes the due updates of a store to it. Each store has a queue of its own: a store that answers slowly delays no other store.
  *
- * An effect is in the outbox since the commit that caused it. It is done once the other side has confirmed it. After a crash
+ * An effect is in the outbox since the commit that caused it. It is done once its store has confirmed it. After a crash
  * between the two, the effect is sent again under the same id, by which the store recognises a repeat.
  *
  * @param store an id; undefined for the effects of no configured store: alerts go to the log, updates wait
@@ -78,7 +78,7 @@ export async function deliverDue(fulfilment: Fulfilment, store: string | undefin
   // Updates of one order go one by one: each update counts the keys that the store has by then.
   await inParallel([...Map.groupBy(due, ({ orderId }) => orderId).values()], AT_ONCE, async (rows) => {
     for (const row of rows) {
-      // The store may still act on this update. The next update of the order waits until that time is over.
+      // The store may still act on this update for a while. The next update of the order waits until it no longer can.
       if ((await noteFailed(fulfilment, row, () => deliver(fulfilment, row))) === 'may_act') return
     }
   })
@@ -272,7 +272,7 @@ async function waitForOrder(
   // The shop has refused these keys before. Its order has the units, but no room for the keys, so it must have other keys that
   // are not on record. The keys of this hand-over wait for a person, whatever happens to the order.
   const isForeign = standing === 'paid' && units > 0 && before?.holdReason === 'not_entitled'
-  // Reading the order again may have ended the hold of the earlier try. The new hold then keeps its beginning and deadline.
+  // Reading the order again may have ended the hold of the earlier try. The new hold then keeps the earlier start and deadline.
   const isOne = before?.holdReason === reason && before.decidedRevision === null
   const since = isOne ? { heldAt: before.heldAt, deadlineAt: before.deadlineAt } : {}
   await advance(fulfilment, handsOver, ({ keys, purchase: { decidedRevision, surplus } }) => {
@@ -310,7 +310,7 @@ function fulfilledEarly(
 }
 
 /**
- * Notes a failed attempt. The table of waits says when the next try comes; after the last try the effect is a dead letter.
+ * Notes a failed attempt. `callbackDelayMs` says when the next try comes; after the final try the effect is a dead letter.
  *
  * @param actsMs how long the store may still act on this attempt; there is no other try before that time is over
  */

@@ -19,7 +19,7 @@ const HOUR = 60 * MINUTE
 
 /** An offer that cannot be read is asked for again after this time, or up to twice this time. */
 const UNREADABLE_MS = 5_000
-/** The number of products whose confirmation is remembered. Each further product only costs a request. */
+/** The most products whose last confirmation is remembered. When more come, all are forgotten: that only costs requests. */
 const CONFIRMED_MAX = 10_000
 
 export interface GuardResult {
@@ -33,9 +33,9 @@ export interface GuardResult {
 /**
  * Returns the first guard that a purchase fails. The cheapest guard is asked first: order, freeze, stock, ceiling, caps, balance.
  *
- * Reads the offer again when the last reading is older than `offerFreshness`, and always before the offer holds the purchase.
+ * Reads the offer again if its last reading is older than `offerFreshness`; before the offer holds the purchase, than a minute.
  *
- * @returns undefined when the purchase may be bought now; `later` when it waits for the first purchase to show the price
+ * @returns undefined when the purchase may be bought now; `later` when the first purchase of its offer must show the price
  */
 export async function firstFailingGuard(
   ordering: Ordering,
@@ -97,10 +97,10 @@ async function orderGuard({ db, now }: Ordering, { id }: Purchase): Promise<Guar
 }
 
 /**
- * Says whether a purchase passes all guards together with others that are ready to be sent but not in the database yet. Nothing
- * is read from the supplier here, because the others would have to wait for the answer.
+ * Says whether a purchase passes all guards together with other purchases that are ready, but whose intents are not stored yet.
+ * Nothing is read from the supplier here, because those other purchases would have to wait for the answer.
  *
- * @param besideMinor what the others may cost, in minor units
+ * @param besideMinor what the other purchases may cost, in minor units
  * @returns `later`: see `firstFailingGuard`
  */
 export async function passesBeside(
@@ -134,7 +134,7 @@ async function offerAsRead({ db, pace }: Ordering, productId: string) {
   return { offer, readAt }
 }
 
-/** Says whether a reading is young enough. An instant ahead of the clock is not. */
+/** Says whether a reading is at most `ms` old. A reading from an instant ahead of the clock does not count. */
 const isWithin = ({ now }: Ordering, readAt: number, ms: number): boolean => readAt <= now() && now() - readAt <= ms
 
 async function offerReadWithin(ordering: Ordering, productId: string, ms: number) {
@@ -150,7 +150,7 @@ async function offerReadWithin(ordering: Ordering, productId: string, ms: number
 
 function stockGuard(ordering: Ordering, purchase: Purchase, offer: Offer | undefined): GuardResult | undefined {
   const stocks = [offer?.localStock, offer?.providerStock].filter((stock) => typeof stock === 'number')
-  // A supplier whose stock is only a hint sells more than that figure. There the figure only shows whether the stock is empty.
+  // A supplier whose stock figures are only a hint sells more units. There the figures only show whether the stock is empty.
   const needed = ordering.dialect.stock === 'promise' ? purchase.quantity : 1
   const short = stocks.length > 0 && stocks.reduce((sum, stock) => sum + stock, 0) < needed
   if (offer && offer.goneAt === null && offer.available && !short) return undefined
@@ -163,7 +163,7 @@ function stockGuard(ordering: Ordering, purchase: Purchase, offer: Offer | undef
 
 const CEILING_AGAIN_MS = 15 * MINUTE
 
-/** Checks the ceiling against the price that the supplier asked of the purchase before this one. */
+/** Checks the ceiling against the price that the supplier charged for the same product within the last minute. */
 function priceGuard(ordering: Ordering, purchase: Purchase): GuardResult | undefined {
   const costMinor = priceNow(ordering, purchase.supplierProductId) ?? 0
   if (costMinor <= purchase.ceilingMinor) return undefined

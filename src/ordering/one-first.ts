@@ -8,7 +8,7 @@ import type { Ordering } from './context.ts'
 
 /** How long a price that the supplier has stated counts. */
 export const SAID_MS = 60_000
-/** A first purchase that is unanswered for this time no longer keeps the others waiting, if the offer can be read again. */
+/** A first purchase unanswered for this time no longer delays the others of its offer, if the offer can be read again. */
 const FIRST_MS = 5_000
 /** The number of prices that are remembered. Without a remembered price, one more purchase goes alone. */
 const PRICES_MAX = 10_000
@@ -64,7 +64,7 @@ export function goesFirst({ pace, monotonic }: Ahead, { id, supplierProductId }:
   pace.oneFirst.firsts.set(supplierProductId, first)
 }
 
-/** Returns a promise that resolves when a purchase that waits for the first purchase is to be tried again. */
+/** Returns a promise for the purchases that wait for the first of their offer: it resolves when they are to be tried again. */
 export const untilFirst = ({ pace }: Ahead, { supplierProductId }: Sent): Promise<void> | undefined =>
   pace.oneFirst.firsts.get(supplierProductId)?.over.promise
 
@@ -105,5 +105,5 @@ export function priceNow(ahead: Ahead, productId: string): number | undefined {
   return price && isOfLate(ahead, price.at) ? price.unitMinor : undefined
 }
 
-/** Says whether an instant is young enough to count. An instant ahead of the clock does not count. */
+/** Says whether an instant is at most `SAID_MS` ago. An instant ahead of the clock does not count. */
 const isOfLate = ({ now }: Ahead, at: number): boolean => at <= now() && now() - at <= SAID_MS

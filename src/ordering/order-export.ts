@@ -31,7 +31,7 @@ const PAGE_ORDERS = 100
 
 /**
  * Returns the lines of orders, newest orders first, each as it is when its page is read. Before the first page, the audit notes
- * who asked for which orders, and the most keys that the export can open: those that have left by then.
+ * who asked for which orders, and how many keys the export may open: those that have left for their store by then.
  *
  * @param reason why the keys are opened too; undefined: no key is opened
  */

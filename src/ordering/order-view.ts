@@ -67,7 +67,7 @@ export interface LineView extends LineProgress {
   purchases: Purchase[]
 }
 
-/** Returns the state of an order and of its lines, as an update of a store needs it. @throws Failure `not_found` */
+/** Returns the states of an order and of its lines, as an update of a store needs them. @throws Failure `not_found` */
 export async function orderStanding({ db }: Pick<Ordering, 'db'>, orderId: string): Promise<Standing> {
   const [order, rows] = await Promise.all([first(db, storeOrderById(orderId)), standingRows(db, orderId)])
   if (!order) throw new Failure('not_found', `there is no order with the id ${orderId}`)

@@ -24,13 +24,13 @@ import { noteFailure } from './recover.ts'
 import { isUnauthorized, mayRepeat, pauseUnauthorized, prepareSend, storeAnswers } from './send.ts'
 import { alertUnreadable, endPause, firstSendsNow } from './unreadable-answers.ts'
 
-/** How many rows are taken in one go: enough rows for all sends at once, and few enough that a freeze is noticed soon. */
+/** How many purchases are taken in one go: enough for all sends at once, and few enough that a freeze is noticed soon. */
 const BATCH = 50
 
 /** A repeat that exceeds `mayRepeat` waits for this time, or up to twice as long, so that purchases behind it get through. */
 const STEP_ASIDE_MS = 10_000
 
-/** A purchase whose store the configuration lacks waits so long, or up to twice as long. Only a restart can add the store. */
+/** A purchase whose store the configuration lacks waits for this time, or up to twice as long: only a restart adds the store. */
 const STORE_LACKING_MS = 60_000
 const DAY = 24 * 3_600_000
 
@@ -50,7 +50,7 @@ type Send = () => Promise<void>
  */
 export async function placeDue(ordering: Ordering): Promise<number> {
   await storeAnswers(ordering)
-  // The hold of a start is usually over in a moment. Marking each purchase as frozen for it would be needless work.
+  // The hold that each start sets is usually over in a moment. Marking each purchase as frozen for it would be needless work.
   if ((await restoreHold(ordering.db))?.actor === START_ACTOR) return 0
   // Until the supplier's orders are reattached, nothing proves that a purchase was never sent.
   if (!(await isReattaching(ordering.db))) await endDue(ordering)
@@ -167,7 +167,7 @@ function preparing(ordering: Ordering, lacking: ReadonlyMap<string, string>): (d
 /**
  * Runs the guards, and looks for an order that another database placed for the purchase.
  *
- * @param besideMinor the possible cost of earlier purchases that are ready but not in the database yet; undefined: there are none
+ * @param besideMinor the possible cost of ready purchases whose intents are not stored yet; undefined: there are none
  * @param lacking the store of the purchase, where the configuration lacks that store
  * @returns the purchase that may be sent; undefined when it must not be sent now; `alone` when it cannot share a group and is
  *   judged again after this group; `later` when its turn comes after the first purchase of its offer

@@ -113,7 +113,7 @@ const SECOND_READING_MS = 60_000
 const DENIED_MS = 60 * 60_000
 const DOUBTED_MAX = 1_000
 
-/** Says whether to doubt a failed order, because no delivery confirms the failure. A reading as not failed resets the wait. */
+/** Says whether a failed order is doubted: for a minute if no delivery confirms the failure, for an hour if one denies it. */
 async function isDoubtful(ordering: Ordering, purchase: Purchase, order: SupplierOrder): Promise<boolean> {
   const { db, now, pace, log } = ordering
   const since = pace.doubted.get(purchase.id) ?? now()
@@ -201,9 +201,9 @@ export async function foundOrders(
 /**
  * Sets when a purchase is read or looked up next, after a look that changed nothing else.
  *
- * Does nothing when the row has moved on meanwhile, or while another worker has it. Never overwrites a hint.
+ * Does nothing when the purchase has moved on meanwhile, or while another worker has it. Never overwrites a hint.
  *
- * @param notLaterThan an instant that decides something and must not be overshot
+ * @param notLaterThan the next look comes at this instant at the latest, because something is decided then
  */
 export async function reschedule(
   ordering: Pick<Ordering, 'db' | 'now' | 'pace'>,

@@ -76,7 +76,7 @@ export async function reattachOrder(
   }
 }
 
-/** Says whether an order that the list showed as charged now reads as refunded. A second such reading, a round later, counts. */
+/** Says whether an order that was listed as charged now reads as failed or refunded. A second such reading is believed. */
 async function contradictsList(ordering: Ordering, part: Part, { id, status }: SupplierOrder): Promise<boolean> {
   const { doubted } = ordering.pace
   if (moneyIsOut(status) || doubted.delete(id)) return false

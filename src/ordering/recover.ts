@@ -68,7 +68,7 @@ export async function resume(ordering: Ordering): Promise<number> {
     for (const { id } of sending) await advance(ordering, id, { input: { type: 'lost' }, detail })
     lost += sending.length
   }
-  // The first look-up may be a quarter of an hour away, so the proof starts now. Beyond the limit it starts with the look-up.
+  // The first look-up may be a quarter of an hour away, so the proof starts now. Beyond `COUNTED_MAX`, it starts at the look-up.
   for (const { id, lastSentAt } of await ordering.db.query(purchasesInState('unknown', COUNTED_MAX))) {
     noteIntent(ordering, id, lastSentAt)
   }
@@ -163,14 +163,14 @@ async function clockWentBack({ db, now }: Pick<Ordering, 'db' | 'now'>): Promise
 
 /** The number of equal internal errors in a row before a person must look. A passing fault is over by then. */
 const ERRORS_MAX = 8
-/** The wait between two tries of a row that failed. Eight tries are over in less than a minute. */
+/** The wait between two tries of a purchase that could not be handled: `ERRORS_MAX` tries are over in less than a minute. */
 const TRY_AGAIN_MS = 5_000
 
 /**
  * Notes that one purchase could not be handled, so that the others go on.
  *
- * A failing supplier or a lost race does not count as an error of the row. A row in `sending` is left alone, because only a
- * look-up can find its outcome. A row under a lease is left alone too: the holder of the lease goes on, or the lease ends.
+ * A failing supplier or a lost race does not count as an error of the purchase. In `sending`, a purchase is left alone: only a
+ * look-up can find its outcome. A purchase under a lease is left alone too: the holder goes on, or the lease ends.
  */
 export async function noteFailure(ordering: Ordering, purchaseId: string, error: unknown): Promise<void> {
   const text = messageOf(error).slice(0, 300)

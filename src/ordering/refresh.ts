@@ -86,7 +86,7 @@ async function refresh(
  *
  * A found order is believed at once. The absence of an order is believed only after two valid scans, far enough apart. Both
  * scans must begin so late that the last request has run and its order would show. After both, an `unknown` purchase is sent
- * again with the same key and bytes, or ends as the table says.
+ * again with the same key and bytes, or ends as the transition table says.
  */
 export async function lookUp(ordering: Ordering, purchase: Purchase): Promise<void> {
   const { namedOrderId } = purchase
@@ -97,7 +97,7 @@ export async function lookUp(ordering: Ordering, purchase: Purchase): Promise<vo
 }
 
 /**
- * Reads the order that a doubtful answer named, and lets the table decide by its contents.
+ * Reads the order that a doubtful answer named, and lets the transition table decide by the contents of the order.
  *
  * @returns `open` when the order cannot be read, is not known, or belongs to another purchase: then only a scan can answer
  */

@@ -106,7 +106,7 @@ type Unreadable = Awaited<ReturnType<Ordering['supplier']['orders']>>['unreadabl
  * Pages through the supplier's orders since an instant, newest first, each order once.
  *
  * A scan is valid only as a whole. Every page must be answered and readable. The first page is read again at the end, and must
- * still have the order that was its first. Then new orders have pushed the others down by less than a page: a row may come
+ * still have the order that was its first. Then new orders have moved the others down by less than a page: a row may come
  * twice, but no row is skipped. So only the previous page has to be remembered.
  *
  * The list ends with an empty page, or with a page that says that no other follows. The page size and the count never show the

@@ -21,7 +21,7 @@ import { notePrice } from './one-first.ts'
  * durable before the first byte leaves.
  *
  * @param loaded the purchase as it was judged; a row that has changed since then is not sent
- * @param input leads to `sending` when the table agrees; a first send and a repeat differ only in this input
+ * @param input leads to `sending` when the transition table agrees; a first send and a repeat differ only in this input
  * @returns a function that sends the purchase once; undefined when it must not be sent, or when another worker has it
  */
 export async function prepareSend(
@@ -99,7 +99,7 @@ async function transmit(ordering: Ordering, held: Lease, purchase: Purchase): Pr
   if (placement.outcome === 'rejected' && placement.reason === 'balance') await balanceChanged(ordering)
 }
 
-/** Reads the balance again after the supplier called it too low. With the new reading, the guard holds the whole queue. */
+/** Reads the balance again after the supplier called it too low. By the new reading, the balance guard holds the whole queue. */
 async function balanceChanged(ordering: Ordering): Promise<void> {
   try {
     await ordering.checkBalance()
@@ -207,7 +207,7 @@ async function store({ pace }: Ordering, held: Lease, act: () => Promise<unknown
   }
 }
 
-/** Stores answers that could not be stored before, while their leases last. After a lease, the purchase is looked up. */
+/** Stores answers that could not be stored before, while the leases of their purchases last. Later, a look-up replaces them. */
 export async function storeAnswers({ pace, monotonic }: Pick<Ordering, 'pace' | 'monotonic'>): Promise<void> {
   for (const one of pace.unstored.splice(0)) {
     if (monotonic() >= one.until) continue

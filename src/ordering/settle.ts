@@ -63,7 +63,7 @@ type PurchaseStep = Exclude<Step, { step: 'grow' }>
 
 /** Once an order is unpaid or held for this time, its waiting purchases end. */
 const EXPIRES_MS = 30 * 24 * 3_600_000
-/** The wait between two tries while a worker holds a purchase. */
+/** The wait between two tries to settle an order while a worker holds one of its purchases. */
 const AGAIN_MS = 2_000
 /** Columns of the row that has an order read again by its id. */
 const LATE = { attempts: 0, lastError: 'it has units that are planned once it is read again' }

@@ -260,7 +260,7 @@ async function linesNow(
     const { id, variant, sku, quantity: units, currency } = line
     const before = stored.find((one) => one.line === id)
     const isKnown = known?.lines.has(id) ?? false
-    // Only a first reading keeps lines without units, as of an order that is cancelled: an older reading must not revive it.
+    // Only a first reading keeps lines without units, as of a cancelled order: an older reading must not make the order paid.
     if (!isKnown && units === 0 && known) continue
     const unitPriceMinor = parseDecimal(line.unitPrice, currency) ?? null
     const listing = listings.find((one) => one.variant === variant && one.linkedBy === 'sku' && one.state !== 'ignored')
@@ -513,10 +513,10 @@ const sha256 = (value: unknown): string => createHash('sha256').update(JSON.stri
 /** The longest wait before a shop is asked again to take a tag off. */
 const UNTAG_MAX_MS = 60 * 60_000
 const UNTAG_MS = 60_000
-/** The number of tries after which people are alerted. */
+/** The number of tries to have a tag taken off after which people are alerted. */
 const UNTAG_ALERT_TRIES = 3
 
-/** Has the shop take off the tag of a retry that was done. That makes a new revision, so no older reading brings the tag back. */
+/** Has the shop untag a retried order, and gives our row a new revision, so that no reading begun earlier sets the tag again. */
 export async function takeTagOff(
   ordering: Ordering,
   { id: store, store: { retryTaken } }: ShopOfOrders,

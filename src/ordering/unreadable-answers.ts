@@ -34,7 +34,7 @@ export const firstSendsNow = ({ pace, policy, supplier }: Ordering): number =>
     ? 0
     : firstSendsMax(pace.breaker, pace.agreed ? policy.inFlight : 1)
 
-/** Alerts people of each kind of answer that cannot be read, once while this lasts and at most once an hour. */
+/** Alerts people of each kind of answer that cannot be read, once until it can be read, and at most once an hour. */
 export async function alertUnreadable(ordering: Ordering): Promise<void> {
   const { pace, supplier, db, log } = ordering
   const isLasting = ({ seen, since }: UnreadableAnswer) => seen !== NO_KEYS || ordering.now() - since >= NO_KEYS_MS

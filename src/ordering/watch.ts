@@ -59,7 +59,7 @@ const LISTED_EVERY_MS = 2_000
 
 /** The fewest orders for which pages are read. Fewer orders are read by id: that costs no more, and brings the keys too. */
 const LISTED_MIN = 4
-/** An order that stays open for longer is read by its id, in case the list lags behind it. */
+/** An order that stays open for longer than this is read by its id, in case the list lags behind the order. */
 const LISTED_FOR_MS = 15 * 60_000
 /** One page of the list is read for each group of so many orders. */
 const ORDERS_A_PAGE = 8

@@ -65,7 +65,7 @@ export function classify(exchange: Exchange, asked: SentOrder): Placement {
   const { status } = exchange
   const succeeded = status >= 200 && status <= 299
   const error = errorAnswer(json, dialect)
-  // The id is evidence, even when the rest of the answer is ambiguous.
+  // The id of the order is evidence, even when the rest of the answer is ambiguous.
   const orderId = orderIdIn(json, dialect)
   if (orderId !== undefined && orderId !== requestId) seen.supplierOrderId = orderId
   if (error) seen.code = error.code
@@ -161,7 +161,7 @@ export function disagreement(
   return undefined
 }
 
-/** Says to people how an order differs: the setting of the dialect, what is read by it, and what was sent. */
+/** Says to people how an order differs from what was sent: the dialect's setting, the value read by it, and the sent value. */
 export function differenceText(order: SupplierOrder, expected: ExpectedOrder, dialect: Dialect): string | undefined {
   const field = disagreement(order, expected, dialect)
   return (

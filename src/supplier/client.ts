@@ -158,7 +158,7 @@ export function createSupplier(settings: SupplierSettings) {
     /** Whether this process already knows if answers to a request, such as `GET /orders`, can be read. */
     isJudged: (request: string) => answers.judged.has(request),
     reach: reach.read,
-    /** Requests that are left in the present window; undefined where the supplier does not state their number. */
+    /** The present window of the rate limit, as the supplier last stated it; undefined when no such window is known. */
     quota: pacer.quota,
     /** Until when the API key is paused after a 429, epoch milliseconds; undefined when the key is not paused. */
     pausedUntil: pacer.pausedUntil,

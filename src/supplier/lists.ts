@@ -13,7 +13,7 @@ const AHEAD_MS = 24 * 3_600_000
 interface ListPage {
   rows: number
   total: number | undefined
-  /** The first record of the page, to compare pages by. */
+  /** The id of the page's first record, to compare pages by. */
   first: string | undefined
 }
 
@@ -81,7 +81,7 @@ async function checkList(list: List): Promise<ListPage | undefined> {
   return total === undefined || (await checkEnd(list, rows, total)) ? first : undefined
 }
 
-/** Reads the last page that the count promises, and the page behind it. @param rows how many records the first page has */
+/** Reads the last page by the list's own count, and the page after it. @param rows how many records the first page has */
 async function checkEnd(list: List, rows: number, total: number): Promise<boolean> {
   const { name, read, report } = list
   const end = Math.min(total, list.dialect.paging.listMax ?? total)

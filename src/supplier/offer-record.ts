@@ -87,7 +87,7 @@ function optionalReader(dialect: Dialect) {
     { path: product.category, key: 'category', read: asText },
     { path: product.description, key: 'description', read: asDescription },
     { path: product.image, key: 'image', read: asImage },
-    // Amounts in another currency are not read.
+    // These amounts are not read when the record is in another currency than the dialect's.
     { path: product.basePrice, key: 'basePriceMinor', read: amount, ofOwn: true },
     { path: product.cashback, key: 'cashbackMinor', read: amount, ofOwn: true },
     { path: product.localStock, key: 'localStock', read: asCount, unread: 0 },

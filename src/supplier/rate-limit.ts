@@ -61,13 +61,13 @@ export function rateHint(headers: Headers, dialect: Dialect, nowMs: number): Rat
 const wholeNumber = (text: string | undefined): number | undefined =>
   text !== undefined && /^\d{1,13}$/.test(text) ? Number(text) : undefined
 
-/** Reads a number and rounds its fraction up: by then the window is over in any case. */
+/** Reads the number that says when a window ends. A fraction is rounded up: by then the window is over in any case. */
 const numberUp = (text: string | undefined): number | undefined =>
   text !== undefined && /^\d{1,13}(\.\d+)?$/.test(text) ? Math.ceil(Number(text)) : undefined
 
 export type Pacer = ReturnType<typeof createPacer>
 
-/** If a read would have to wait longer, it fails at once: no caller should wait for an hour. */
+/** A read that would have to wait for longer than this fails at once: no caller should wait for an hour. */
 const WAIT_MAX_MS = MINUTE
 
 /** Reads are spread out once only a fifth of the window's requests is left: the fifth is kept for orders, which do not wait. */
@@ -153,7 +153,7 @@ export function createPacer(clock: { now: () => number; sleep: (ms: number) => P
     resumed(): void {
       refusals = 0
     },
-    /** The present window, as the last answers stated it; undefined when no answer stated a window, or the window is over. */
+    /** The rate limit's present window, as the last answers stated it; undefined when no answer stated one, or it is over. */
     quota: (): RateHint | undefined => (hint && hint.resetAt > now() ? hint : undefined),
     /** Until when the API key is paused, epoch milliseconds; undefined when the key is not paused. */
     pausedUntil: (): number | undefined => (now() < pauseEndsAt ? pauseEndsAt : undefined),

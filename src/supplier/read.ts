@@ -68,7 +68,7 @@ interface Got {
 /** Query parameters in the order in which they are sent; undefined values are not sent. */
 export type QueryParameters = [name: string | null, value: string | number | undefined][]
 
-/** A query for one page of one list. `items`: the path of the items, where this list has another path for them. */
+/** A query for one page of one list. `items`: the path of the items in the answer. Default: the dialect's `paging.items`. */
 export interface ListQuery {
   page?: number
   limit?: number
@@ -82,7 +82,7 @@ export interface ListQuery {
 const RETRIES = 2
 const BACKOFF_MS = 250
 
-/** A shorter Retry-After is waited for within the read. A longer wait fails the read, because a caller waits for the answer. */
+/** A Retry-After up to this is waited for within the read. A longer one fails the read, because a caller waits for the answer. */
 const RETRY_AFTER_WAITED_MS = 5_000
 
 /**

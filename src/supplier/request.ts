@@ -69,7 +69,7 @@ export const openAgent = (connections: number): Agent =>
     connections,
     pipelining: 1,
     keepAliveTimeout: 1_000,
-    // A server's own Keep-Alive header may shorten the second, not prolong it.
+    // A server's own Keep-Alive header may shorten this one second, not prolong it.
     keepAliveMaxTimeout: 1_000,
     allowH2: false,
     maxHeaderSize: HEADERS_MAX_BYTES,
