@@ -119,7 +119,7 @@ export async function sessionCaller(
   return { actor: actorOf(row), role: row.role as PersonRole, store: null, scopes: new Set(), id, name }
 }
 
-/** The sessions that a sign-out ends: this session, all sessions under the name, or the sessions of all people. */
+/** The sessions that a sign-out ends: this session, all sessions under the person's name, or the sessions of all people. */
 export const signOutScopes = ['here', 'own', 'all'] as const
 export type SignOutScope = (typeof signOutScopes)[number]
 

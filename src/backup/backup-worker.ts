@@ -14,7 +14,7 @@ import { forget, placeFile } from '../storage/files.ts'
 import type { BackupJob, BackupOutcome } from './backup.ts'
 import { sealBackup } from './backup-file.ts'
 
-/** The last message of the thread. It is a value, because an error that is posted to another thread loses its class. */
+/** The final message of the thread. It is a value, because an error that is posted to another thread loses its class. */
 const outcome = ((): BackupOutcome => {
   try {
     makeBackup(workerData as BackupJob)

@@ -24,13 +24,13 @@ const DAY = 24 * 3_600_000
 export interface Backups {
   /** Where the backups are kept. */
   folder: string
-  /** Makes a backup now, and removes those that were kept long enough. @throws Failure `conflict` while one is being made */
+  /** Makes a backup now, and removes the outdated backups. @throws Failure `conflict` while another backup is being made */
   make: (actor: string) => Promise<Backup>
   /** Returns the backups, newest first. @throws Failure `conflict` where the database is on a server */
   list: () => Backup[]
   /** When the newest backup that can be read was made; undefined when there is no such backup. */
   lastMadeAt: () => number | undefined
-  /** Makes the backup of the schedule. A failure raises an alert. */
+  /** Makes the scheduled backup. A failure raises an alert. */
   scheduled: () => Promise<void>
 }
 
@@ -89,7 +89,7 @@ export function createBackups(parts: BackupParts): Backups {
     }
   }
 
-  /** Removes the backups that are old enough. @returns how many were removed */
+  /** Removes the outdated backups. @returns how many were removed */
   function prune(): number {
     const keep = { count: config.backups.keep, ageMs: config.backups.keepDays * DAY }
     const known = listBackups(folder).flatMap(({ file, header }) => (header ? [{ file, madeAt: header.madeAt }] : []))

@@ -101,7 +101,7 @@ interface Readying {
   epochMin: number
 }
 
-/** Brings the copy up to date, notes the restore in it, and puts it under the configured key. @returns the new epoch */
+/** Brings the opened backup up to date, notes the restore in it, puts it under the configured key. @returns the new epoch */
 async function makeReady(beside: string, { config, key, cause, epochMin }: Readying): Promise<number> {
   const now = (): number => Date.now()
   const newId = createIds(now, randomBytes)
@@ -147,7 +147,7 @@ export function replaceDatabase(file: string, from: string, at: number): string 
   return there ? aside : undefined
 }
 
-/** Folds the log into the database. A database that SQLite cannot open any more is kept as it is. */
+/** Folds the write-ahead log into its database. A database that SQLite cannot open any more is kept as it is. */
 function foldLog(file: string): void {
   try {
     const connection = new Connection(file, { fileMustExist: true, timeout: 5_000 })
@@ -165,7 +165,7 @@ function keep(file: string, aside: string): void {
   try {
     linkSync(file, aside)
   } catch {
-    // This file system has no second names. For a moment no database is there, and the marker shows that one was.
+    // This file system has no hard links. For a moment no database is there, and the marker shows that there was one.
     renameSync(file, aside)
   }
 }

@@ -17,13 +17,13 @@ export interface AddressParts {
   /** A clock that never jumps. It measures for how long other processes have written nothing new. */
   monotonic: () => number
   log: Pick<Log, 'warn'>
-  /** The time between two ticks. A process looks at the address in use at each tick. */
+  /** The time between two ticks. A process looks at the supplier's address in use at each tick. */
   tickMs: number
 }
 
-/** How often a process writes the address in use again, to show that the address is still in use. */
+/** How often a process writes its supplier's address again, to show that the address is still in use. */
 const SAY_MS = 5_000
-/** How often a waiting process looks at the address in use. */
+/** How often a process that waits for its supplier's address to be in use looks again. */
 const LOOK_MS = 1_000
 
 interface SaidAddress {
@@ -70,7 +70,7 @@ export function supplierInUse({ db, supplierUrl, now, monotonic, log, tickMs }: 
   }
   return {
     look,
-    /** Resolves when the address of this process is the one in use, or when the signal is aborted. */
+    /** Resolves when the supplier's address of this process is the one in use, or when the signal is aborted. */
     agreed: async (signal: AbortSignal) => {
       const agrees = () =>
         look(false).catch((error: unknown) => {

@@ -14,7 +14,7 @@ export const untakenAlerts = statement((limit: number) =>
     .select({ ...getTableColumns(outbox), reference: storeOrders.reference })
     .from(outbox)
     .leftJoin(storeOrders, eq(storeOrders.id, outbox.orderId))
-    // SQLite uses the partial index of these alerts only where the values are written out, and not bound.
+    // SQLite uses the partial index of untaken alerts only where the values are written out, and not bound.
     .where(and(sql`${outbox.kind} = 'alert' and ${outbox.takenAt} is null`, gt(outbox.id, '')))
     .orderBy(asc(outbox.id))
     .limit(limit),
@@ -127,7 +127,7 @@ export const openForChannel = statement((channel: string, limit: number) =>
     .limit(limit),
 )
 
-/** Alerts that ended since an instant; the alert that ended last comes first. */
+/** Alerts that ended since an instant; the alert that ended most recently comes first. */
 export const endedForChannel = statement((channel: string, from: number, limit: number) =>
   build
     .select(noticed)

@@ -17,11 +17,11 @@ export const listMovements = page(balanceMovements, ['currency'])
 /** Counts purchases whose request may be on its way, or whose outcome is not known yet. */
 export const countOpenOutcomes = countBy(purchases, [], inArray(purchases.state, ['sending', 'unknown']))
 
-/** Orders of ours whose charge is not counted in an account yet. */
+/** Purchases with a supplier order whose charge is not counted in a balance account yet. */
 const uncounted = and(isNotNull(purchases.supplierOrderId), isNull(purchases.countedAt))
 
 /**
- * Counts uncounted orders that a reading of the balance may or may not include: they were placed after the reading began, or
+ * Counts orders with an uncounted charge that a balance reading may or may not include: they were placed after it began, or
  * their amount is still to be read.
  *
  * @param youngFrom an order that was placed before this instant and has no amount yet will never get one
@@ -46,7 +46,7 @@ const chargedBefore = (readAt: number) => and(uncounted, lt(purchases.acceptedAt
 /** An amount is only ever stored in the purchase's own currency. */
 const priced = (currency: string) => and(isNotNull(purchases.amountMinor), eq(purchases.currency, currency))
 
-/** Sums up uncounted orders placed before a reading: their charges, and the most that orders without a known charge may cost. */
+/** Of the uncounted orders placed before a reading, sums up the known charges, and the most that the others may cost. */
 export const chargesBefore = statement((readAt: number, currency: string) =>
   build
     .select({
@@ -64,9 +64,9 @@ export const chargesBefore = statement((readAt: number, currency: string) =>
     .where(chargedBefore(readAt)),
 )
 
-/** Failed orders. The money that is owed back for them is not counted in an account yet. */
+/** Failed orders. The money that is owed back for them is not counted in a balance account yet. */
 const failed = and(sql`${purchases.state} = 'failed'`, isNull(purchases.returnedAt))
-/** Orders that the supplier took back after completion. The money owed back for them is not counted in an account yet. */
+/** Completed orders that the supplier took back. The money owed back for them is not counted in a balance account yet. */
 const reversed = and(
   inArray(
     purchases.id,
@@ -90,7 +90,7 @@ const returnsOf = (kind: OwedBack) =>
 const returns = { failed: returnsOf('failed'), reversed: returnsOf('reversed') }
 export const returnsBefore = (kind: OwedBack, readAt: number) => returns[kind](readAt)
 
-/** The most that purchases in review may have cost. Those whose supplier order is known do not count. */
+/** The most that purchases in review may have cost. Purchases whose supplier order is known do not count. */
 export const unsettledMinor = statement(() =>
   build
     .select({
@@ -138,7 +138,7 @@ export const forgetMovements = deleteBy(balanceMovements, ['id <'])
 /** Accounts with an unexplained fall of the balance whose cause no sweep has looked for yet. */
 export const suspectAccounts = rowsBy(balanceAccounts, [isNotNull(balanceAccounts.suspectFrom)])
 
-/** Notes that a sweep has looked for the cause of falls since an instant. A fall that was judged after it began stays suspect. */
+/** Notes that a sweep looked for the cause of falls since an instant. A fall judged after the sweep began stays suspect. */
 export const clearSuspicion = change('any', (suspectFrom: number, begunAt: number) =>
   build
     .update(balanceAccounts)
@@ -150,12 +150,12 @@ const newestReading = [desc(balanceReadings.readAt), desc(balanceReadings.id)]
 
 export const latestBalance = firstBy(balanceReadings, [], ...newestReading)
 
-/** The last reading that states the VIP tier. A reading without a tier says nothing about it. */
+/** The newest balance reading that states the VIP tier; not every reading states one. */
 export const latestTier = firstBy(balanceReadings, [isNotNull(balanceReadings.tier)], ...newestReading)
 
 export const insertBalance = insertInto(balanceReadings)
 
-/** Forgets readings before an instant, and those beyond the newest `keptMax`. */
+/** Forgets balance readings before an instant, and all but the newest `keptMax`. */
 export const forgetBalanceReadings = change('any', (before: number, keptMax: number) =>
   build
     .delete(balanceReadings)

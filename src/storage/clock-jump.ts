@@ -31,13 +31,13 @@ export const listingsDueNow = bringForward(listings, [], 'nextTryAt')
 
 export const publishingDueNow = bringForward(publishing, [], 'pausedUntil')
 
-/** Forgets readings from the future: they would count as the newest until that day comes, whatever was paid in meanwhile. */
+/** Forgets balance readings from the future: such a reading would count as the newest until its instant comes. */
 export const forgetReadingsAfter = deleteBy(balanceReadings, ['readAt >'])
 
 const notAfter = (column: SQLiteColumn, now: number): SQL =>
   sql`case when ${column} > ${now} then ${now} else ${column} end`
 
-/** Dates facts about offers from the future back to now. Otherwise they would shut out every fact that comes until then. */
+/** Dates facts about offers from the future back to now. Otherwise every fact from before that instant would count as older. */
 export const offersAsOfNow = change('any', (now: number) =>
   build
     .update(offers)
@@ -49,7 +49,7 @@ export const offersAsOfNow = change('any', (now: number) =>
     .where(or(gt(offers.asOf, now), gt(offers.goneAt, now), gt(offers.changedAt, now))),
 )
 
-/** Dates these instants from the future back to now: the wait for missing keys and for a late order is counted from them. */
+/** Dates two instants of purchases from the future back to now: the waits for missing keys and late orders start at them. */
 export const countingFromNow = change('any', (now: number) =>
   build
     .update(purchases)
@@ -76,7 +76,7 @@ export const writtenAfter = statement((at: number) =>
 /** Dates unfinished purchases from the future back to now. Otherwise `writtenAfter` would find them again at each start. */
 export const writtenNow = bringForward(purchases, [inArray(purchases.state, unfinished)], 'changedAt')
 
-/** Finds a reading that was taken after this instant; no row when there is no such reading. */
+/** Finds a balance reading that was taken after this instant; no row when there is no such reading. */
 export const readAfter = statement((at: number) =>
   build.select({ id: balanceReadings.id }).from(balanceReadings).where(gt(balanceReadings.readAt, at)).limit(1),
 )

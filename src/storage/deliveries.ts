@@ -111,7 +111,7 @@ export const deliveryAfter = valueAfter(deliveries, 'id')
 /**
  * Empties the bodies of deliveries between two ids; their digests still find repeats.
  *
- * @param sources a pattern of `like`
+ * @param sources a pattern of `like` for the endpoints that received the deliveries
  */
 export const forgetBodies = change('any', (from: string, before: string, sources: string) =>
   build
@@ -129,7 +129,7 @@ export const forgetBodies = change('any', (from: string, before: string, sources
 
 /** The bodies of deliveries with an id below this one are deleted: the next step of `forgetBodies` begins here. */
 export const bodiesForgotten = jsonSetting<string>('bodies_forgotten')
-/** The same id for the deliveries of stores, whose bodies are deleted earlier. */
+/** The same id for the deliveries of stores, whose bodies are kept for a shorter time than those of the supplier. */
 export const storeBodiesForgotten = jsonSetting<string>('store_bodies_forgotten')
 
 export const forgetDeliveries = deleteBy(deliveries, ['id >=', 'id <'])
@@ -156,5 +156,5 @@ export interface CaptureWindow {
   left: number
 }
 
-/** The last window that was opened. */
+/** The capture window that was opened most recently. */
 export const captureWindow = jsonSetting<CaptureWindow>('capture')

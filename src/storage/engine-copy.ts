@@ -94,7 +94,7 @@ export async function copyTables(from: Reader, to: Database, watch: Watch = () =
 export interface ComparedTable {
   table: string
   rows: number
-  /** SHA-256 over the digests of its rows, in the order of their keys; hex. */
+  /** SHA-256 over the digests of the table's rows, in the order of their keys; hex. */
   digest: string
 }
 

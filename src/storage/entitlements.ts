@@ -60,7 +60,7 @@ export const storesToRead = statement((now: number, since: number) =>
     .where(and(isDuePlacement(now), lt(entitlements.readAt, since))),
 )
 
-/** Orders with a purchase to be sent, but without an entitlement: the version before this one has taken them. */
+/** Orders with a purchase to be sent, but without an entitlement: an older version of the program took these orders. */
 export const ordersLacking = statement((limit: number) =>
   build
     .selectDistinct({ id: purchases.orderId })
@@ -74,7 +74,7 @@ export const ordersLacking = statement((limit: number) =>
 export const insertEntitlement = insertInto(entitlements)
 
 const changeAsSeen = changeBy(1, entitlements, ['store', 'reference', 'revision'])
-/** Changes a row that is still as it was read; else the change is stale. */
+/** Changes an entitlement that is still as it was read; else the change is stale. */
 export const changeEntitlement = (
   { store, reference, revision }: Pick<EntitlementRow, 'store' | 'reference' | 'revision'>,
   set: Partial<EntitlementRow>,
@@ -190,7 +190,7 @@ const withinUnits = change(1, (purchaseId: string) =>
 )
 
 /**
- * Guards a commit that buys. The last reading must say that the order is paid, and must have been compared with its purchases.
+ * Guards a commit that buys. The last reading of the order must say paid, and must be compared with the order's purchases.
  * The granted units of the line must have room. The first statement locks the order, so that the second statement sees every
  * purchase that another process has begun to buy.
  *
@@ -228,7 +228,7 @@ export const entitledNow = statement((purchaseId: string) =>
     .where(eq(purchases.id, purchaseId)),
 )
 
-/** Makes people's decisions count at a later revision too. The caller has checked that this revision takes nothing away. */
+/** Makes people's decisions count at a later revision too. The caller has checked that the later one takes no units back. */
 export const keepDecisions = change('any', (orderId: string, from: number, to: number) =>
   build
     .update(purchases)

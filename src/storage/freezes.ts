@@ -14,7 +14,7 @@ export interface Freeze {
   purchaseId?: string
 }
 
-/** A cause with the id by which it is lifted. */
+/** A cause of a freeze, with the id by which the cause is lifted. */
 export interface FreezeCause extends Freeze {
   id: string
 }
@@ -63,7 +63,7 @@ const addCause = insertOnce(settings)
 
 const shortDigest = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 8)
 
-/** Lifts causes by their ids. Causes that came meanwhile stay. */
+/** Lifts causes of a freeze by their ids. Causes that came meanwhile stay. */
 export const clearFreeze = (ids: readonly string[]): Change => clearSettings(ids.map(nameOf))
 const clearSettings = change('any', (names: string[]) => build.delete(settings).where(inArray(settings.name, names)))
 

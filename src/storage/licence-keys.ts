@@ -99,7 +99,7 @@ export const changeBlindIndex = (purchaseId: string, ordinal: number, blindIndex
   changeKey(purchaseId, ordinal, { blindIndex })
 const changeKey = changeBy(1, licenceKeys, ['purchaseId', 'ordinal'])
 
-/** When all older keys had been indexed in their normal form; later keys are indexed so at once. */
+/** When all stored keys had been indexed in their normal form. Keys that are stored from then on are indexed so at once. */
 export const keysIndexed = jsonSetting<number>('keys_indexed')
 
 export const insertKey = insertInto(licenceKeys)
@@ -146,7 +146,7 @@ const keysBegin = change('any', (outboxId: string, now: number) =>
 )
 /**
  * Notes that keys are about to leave with this callback. Stale when the keys are held for an operator, or when a cancellation
- * came before this callback began. In the commit it must come before `beginCallback`, which makes the callback count as begun.
+ * came before this callback began. These changes must come before `beginCallback`, which makes the callback count as begun.
  */
 export const beginHandOver = (purchaseId: string, outboxId: string, now: number): Change[] => [
   handOverBegins(purchaseId, outboxId, now),

@@ -45,7 +45,7 @@ const isUncreated = eq(listings.reason, 'not_created')
 export const pausedCreation = firstBy(
   listings,
   ['store', 'nextTryAt >', isUncreated],
-  // All listings that wait to be created have the same instant. The listing that failed itself has had the most tries.
+  // All listings that wait to be created have the same `nextTryAt`. The listing that itself failed has had the most tries.
   desc(listings.nextTryAt),
   desc(listings.attempts),
 )

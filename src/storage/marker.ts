@@ -11,7 +11,7 @@ import { replaceText } from './files.ts'
 export interface MarkerFacts {
   /** The restore epoch of the database: one more with each restore. */
   epoch: number
-  /** Id of the last attempt whose request was about to leave; null before the first attempt. */
+  /** Id of the newest attempt whose request to buy was about to leave; null before the first attempt. */
   attempt: string | null
 }
 

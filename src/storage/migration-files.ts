@@ -27,7 +27,7 @@ export function readMigrations(folder = new URL('./migrations/', import.meta.url
 /**
  * The migrations that a database does not have yet.
  *
- * @param applied what the ledger of the database says, in order
+ * @param applied the migrations that the database records as applied, in order
  * @throws Failure `invalid`, reason `database_newer` or `migration_changed`
  */
 export function missingMigrations(

@@ -28,7 +28,7 @@ export const skusOfOffers = statement((skus: string[]) =>
   build.selectDistinct({ sku: offers.sku }).from(offers).where(inArray(offers.sku, skus)),
 )
 
-/** The categories of what the supplier sells. No index has categories: the whole table is read, only for people. */
+/** The categories of what the supplier sells. No index has categories, so all offers are read. Only people ask for this. */
 export const categoriesOfOffers = statement(() =>
   build
     .selectDistinct({ category: offers.category })
@@ -49,7 +49,7 @@ export const countOffers = statement(() =>
     .where(isNull(offers.goneAt)),
 )
 
-/** What a later fact sets in the stored row; `excluded` is the row that was to be inserted. */
+/** What a later fact about an offer sets in its stored row; `excluded` is the row that was to be inserted. */
 const asLater = {
   ...asInserted(offers, ['productId', 'heldAt']),
   seenRunId: sql`coalesce(excluded.seen_run_id, ${offers.seenRunId})`,
@@ -57,7 +57,7 @@ const asLater = {
   goneAt: null,
 }
 
-/** Stores new offers. Where an offer was stored in between, the newer fact stays. */
+/** Stores new offers. Where an offer was stored in between, the newer of the two facts stays. */
 export const putOffers: (rows: NewOffer[]) => Change[] = insertMany(offers, 'any', (insert) =>
   insert.onConflictDoUpdate({
     target: uniqueKey(offers.productId),
@@ -94,10 +94,10 @@ export const confirmOffers = change('any', (productIds: string[], asOf: number) 
     .where(and(inArray(offers.productId, productIds), lte(offers.asOf, asOf))),
 )
 
-/** Notes that the supplier still has these offers: from now on they count as missed by no run. */
+/** Notes that the supplier still has these offers: the number of sync runs that missed them is 0 again. */
 export const markListed = setBy('any', offers, ['productId in'], { missedRuns: 0 })
 
-/** Counts a complete run against the offers under these rowids, which the run did not see. */
+/** Counts one more missed run for the offers under these rowids, because a complete sync run did not see them. */
 export const countMissed = change('any', ({ rowids }: { rowids: number[] }) =>
   build
     .update(offers)
@@ -115,13 +115,13 @@ export const rowidsOfOffers = statement((after: number, limit: number) =>
     .limit(limit),
 )
 
-/** Offers that two complete runs did not see, and that are not marked gone yet. */
+/** Offers that two complete sync runs did not see, and that are not marked gone yet. */
 export const missedTwice = someBy(offers, [
   // The condition is written as the index has it, so that SQLite uses the index.
   sql`missed_runs > 1 and gone_at is null`,
 ])
 
-/** Counts the offers that the last complete run did not see, but the run before did. */
+/** Counts the offers that the last complete sync run did not see, but the complete run before it did. */
 export const countMissedOnce = countBy(offers, [], and(eq(offers.missedRuns, 1), isNull(offers.goneAt)))
 
 /** Marks these offers as gone. Stale when one of them has been seen again in the meantime. */
@@ -153,7 +153,7 @@ export const releaseOffer = setBy('any', offers, ['productId'], { heldAt: null }
 export const insertOfferChanges: (rows: (typeof offerChanges.$inferInsert)[]) => Change[] = insertMany(offerChanges)
 
 /**
- * Changes of a run with SKU and name of their offers, in the order they were recorded; `after` is the id of the last change seen.
+ * Changes that a sync run found, with SKU and name of the offers, oldest first; `after` is the id of the last change seen.
  *
  * @param field gives only the changes of this field. No index has the field: all changes of the run are read
  */

@@ -17,7 +17,7 @@ export type Effect = UpdateEffect | AlertEffect
 
 /** An update that is pushed to the store of an order. */
 export type UpdateEffect =
-  /** `count`: how many licence keys the update hands over; 0 only reports that all keys have come. */
+  /** `count`: how many licence keys this callback hands over; 0: it only reports that all keys have come. */
   | { kind: 'callback'; type: 'line.fulfilled'; payload: { purchaseId: string; count: number } }
   /** `row`: the row of the transition table by which the purchase ended. */
   | { kind: 'callback'; type: 'line.failed'; payload: { purchaseId: string; units: number; row: string } }
@@ -25,7 +25,7 @@ export type UpdateEffect =
   | { kind: 'callback'; type: 'line.held'; payload: { purchaseId: string; units: number; reason: ReportedHold } }
   | { kind: 'callback'; type: 'line.resumed'; payload: { purchaseId: string; units: number } }
   | { kind: 'callback'; type: 'order.closed'; payload: { state: OrderState } }
-  /** When this is due, keys that wait in the shop for the rest of the order go to the customer without the rest. */
+  /** When this callback is due, keys that wait in the shop for the rest of the order go to the customer without the rest. */
   | { kind: 'callback'; type: 'keys.waiting'; payload: { purchaseId: string } }
 
 /** A sentence for people, and what it is about. */
@@ -43,7 +43,7 @@ export const outboxById = rowsBy(outbox, ['id'])
 
 export const outboxOfOrder = rowsBy(outbox, ['orderId'], outbox.id)
 
-/** Whether all tries of other updates of the order are over. Otherwise the shop could act on the later update first. */
+/** Whether all tries of the order's other updates are over. Otherwise the shop could act on a new update before an old one. */
 const isFree = (now: number) =>
   sql`not exists (select 1 from outbox o where o.order_id = ${outbox.orderId} and o.acts_until > ${now} and o.id <> ${outbox.id})`
 
@@ -185,7 +185,7 @@ export const renewStoreUpdates = change('any', (store: string, at: number) =>
     .where(and(eq(outbox.state, 'due'), eq(outbox.store, store))),
 )
 
-/** This instant, or the end of an earlier try that may still act: two tries at once could do the same thing twice. */
+/** This instant, or a later end of a try that may still act: two tries at once could do the same thing twice. */
 const onceOver = (at: number) => sql`case when ${outbox.actsUntil} > ${at} then ${outbox.actsUntil} else ${at} end`
 
 /** Makes due updates wait no longer than until an instant. */
@@ -207,12 +207,12 @@ export const hastenFailed = change('any', (store: string, at: number) =>
   ),
 )
 
-/** Makes the deliveries of a purchase's keys wait no longer. */
+/** Makes the callbacks with a purchase's keys wait no longer than until an instant. */
 export const hastenHandOver = change('any', (purchaseId: string, at: number) =>
   hasten(at, sql`${outbox.id} in (select hand_over_id from licence_keys where purchase_id = ${purchaseId})`),
 )
 
-/** Makes the deliveries of an order's keys wait no longer, where a hold of the purchase follows from the order in the shop. */
+/** Makes the callbacks with an order's keys wait no longer, where the state of the order in the shop held the purchase. */
 export const hastenHeldOver = change('any', (orderId: string, at: number) =>
   hasten(
     at,
@@ -221,7 +221,7 @@ export const hastenHeldOver = change('any', (orderId: string, at: number) =>
   ),
 )
 
-/** Makes `order.closed` and `keys.waiting` of an order wait no longer: both have waited for the payment. */
+/** Makes `order.closed` and `keys.waiting` of a now paid order wait no longer than until an instant. */
 export const hastenClosing = change('any', (orderId: string, at: number) =>
   hasten(at, sql`${outbox.orderId} = ${orderId} and ${outbox.type} in ('order.closed', 'keys.waiting')`),
 )
@@ -269,8 +269,8 @@ interface Begun {
 }
 
 /**
- * Notes that a byte of the callback is about to leave. The commit comes before the first byte, because a process that dies after
- * that byte must not take the callback for unsent. Where no byte left, `markUnsent` takes the note back.
+ * Notes that a byte of the callback is about to leave. The commit comes before the first byte: if this process dies after that
+ * byte, the next process must not take the callback for unsent. Where no byte left, `markUnsent` takes the note back.
  *
  * @param sentUpdate the contents without licence keys; the change is stale when an earlier attempt had other contents
  * @param notBefore when the callback is tried again should the process die

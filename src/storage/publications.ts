@@ -26,7 +26,7 @@ export const enqueuePublications = (
     ? []
     : stores.map(({ id: store }) => insertPublication({ id: newId(), store, productIds, cause, createdAt: now }))
 
-/** Enqueues a publication of the whole catalogue. It replaces an earlier one, which began in an older state of things. */
+/** Enqueues a publication of the whole catalogue. It replaces an earlier one, which began before the latest changes. */
 export const enqueueCatalogue = (
   store: string,
   { newId, now, cause }: { newId: () => string; now: number; cause: string },
@@ -63,7 +63,7 @@ export const putPublishing = change(1, (set: Publishing) =>
     .onConflictDoUpdate({ target: uniqueKey(publishing.store), set }),
 )
 
-/** Ends the pause of a store and sets its failed tries to 0: it took a callback, or a person wants it tried at once. */
+/** Ends the pause in publishing to a store and sets its failed tries to 0: it took a callback, or a person wants a try now. */
 export const resumePublishing = change('any', (store: string, now: number) =>
   build
     .update(publishing)
@@ -73,7 +73,7 @@ export const resumePublishing = change('any', (store: string, now: number) =>
 
 const pauseOf = (store: string) => sql`(select paused_until from publishing where store = ${store})`
 
-/** Brings forward the listings that the pause has put off: their next try is at the end of the pause. */
+/** Brings forward the listings of a store that its pause has put off: their next try was set to the end of the pause. */
 const hastenListings = change('any', (store: string, at: number) =>
   build
     .update(listings)
@@ -83,7 +83,7 @@ const hastenListings = change('any', (store: string, at: number) =>
 
 const hastenPublishing = bringForward(publishing, ['store'], 'pausedUntil')
 
-/** Ends the pause of a store at this instant, because it took another callback. Its failed tries still count. */
+/** Ends the pause in publishing to a store at this instant, because the store works again. Its failed tries still count. */
 export const endPause = (store: string, at: number): Change[] => [
   hastenListings(store, at),
   hastenPublishing(store, at),

@@ -67,7 +67,7 @@ export const purchasesNamed = statement((supplierOrderId: string, externalOrderI
 
 export const listPurchases = page(purchases, ['state'])
 
-/** Purchases that a rule keeps from being bought now, newest first. */
+/** Purchases that a hold keeps from being sent, newest first. */
 export const listHeldPurchases = page(purchases, ['holdReason'], {
   where: sql`${purchases.holdReason} is not null and ${notByIndex(purchases.state)} in ('planned', 'waiting')`,
 })
@@ -283,7 +283,7 @@ export const distrustTimes = change('any', (now: number) =>
     .where(inArray(purchases.state, ['unknown', 'sending'])),
 )
 
-/** Purchases whose request may be on its way, or repeated at any time. They count however long ago they were sent. */
+/** Purchases whose request may be on its way, or repeated at any time. Spend caps count them, however long ago they were sent. */
 const openOutcome = inArray(purchases.state, ['sending', 'unknown'])
 
 /** What counts against the spend caps and the balance: what purchases may cost, and what they did cost. */
@@ -303,7 +303,7 @@ const reservedIn = (scope: CapScope): SQL =>
     ? reserved(sql`${eq(purchases.orderId, scope.orderId)}`)
     : reservedSince(purchases.reservedAt, scope.since)
 
-/** Reserved or spent under a cap, in minor units. */
+/** How much is reserved or spent under a spend cap, in minor units. */
 export const reservedUnder = statement(
   (scope: CapScope) => sql<{ total: number }>`select ${reservedIn(scope)} as total`,
 )

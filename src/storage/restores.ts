@@ -85,7 +85,7 @@ export const notedAsUnattached = rowsBy(unattachedOrders, ['supplierOrderId in']
 
 export const attemptById = rowsBy(purchaseAttempts, ['id'])
 
-/** The latest instants that the database records. Only what happened after the latest of them can be missing from it. */
+/** The latest instants that the database records. Only what happened after all of them can be missing from the database. */
 export const lastInstants = () =>
   sql<{ sentAt: number | null; receivedAt: number | null; readAt: number | null }>`select
     (select max(last_sent_at) from ${purchases}) as sent_at,
@@ -103,7 +103,7 @@ export const distrustSends = change('any', (now: number) =>
     .where(inArray(purchases.state, ['unknown', 'sending'])),
 )
 
-/** Deletes all accounts, because a restored database lacks later movements. The next reading of the balance begins new ones. */
+/** Deletes all balance accounts: a restored database lacks the newest movements. The next reading begins new accounts. */
 export const forgetAccounts = deleteBy(balanceAccounts, [])
 
 export type UnattachedOrder = typeof unattachedOrders.$inferSelect
@@ -124,10 +124,10 @@ export const dropUnattached = deleteBy(unattachedOrders, ['supplierOrderId'])
 export const unattachedWithin = ({ from, to }: { from: string; to: string }) => unattachedFrom(from, to)
 const unattachedFrom = rowsBy(unattachedOrders, ['reference >=', 'reference <'])
 
-/** A page of all noted orders. */
+/** A page of all unattached orders. */
 export const unattachedPage = pageBy(unattachedOrders, 'supplierOrderId')
 
-/** Drops the noted orders that have a purchase by now: a sweep has matched them, or a person adopted them. */
+/** Drops the unattached orders that have a purchase by now: a sweep has matched them, or a person adopted them. */
 export const dropMatched = change('any', () =>
   build.delete(unattachedOrders).where(
     inArray(
@@ -140,7 +140,7 @@ export const dropMatched = change('any', () =>
   ),
 )
 
-/** Counts the noted orders, which have no purchase. Failed and refunded orders are left out: their money is back. */
+/** Counts the unattached orders. Failed and refunded orders are left out: their money is back. */
 export const countUnattached = countBy(unattachedOrders, [], inArray(unattachedOrders.status, ['open', 'completed']))
 
 const ofPart = {

@@ -13,30 +13,30 @@ const isReal = eq(syncRuns.dry, false)
 const isRunning = eq(syncRuns.state, 'running')
 
 /**
- * The last run that read the list to its end. Its prices were pushed to the stores. If it has an `error`, it is doubtful whether
- * it read the whole list. Dry runs do not count.
+ * The newest sync run that read the catalogue to its end. Its prices were pushed to the stores. With an `error`, it may not have
+ * read all of the catalogue. Dry runs do not count.
  */
 export const lastCompleteSync = firstBy(syncRuns, [eq(syncRuns.state, 'complete'), isReal], desc(syncRuns.id))
 
-/** The newest run that ended by itself, complete or failed. Dry runs do not count. */
+/** The newest sync run that ended by itself, complete or failed. Dry runs do not count. */
 export const lastEndedSync = firstBy(
   syncRuns,
   [inArray(syncRuns.state, ['complete', 'failed']), isReal],
   desc(syncRuns.id),
 )
 
-/** A run that brought new offers and ended between two instants. Dry runs do not count. */
+/** A sync run that brought new offers and ended between two instants. Dry runs do not count. */
 export const syncWithNewOffers = firstBy(syncRuns, ['finishedAt >', 'finishedAt <=', gt(syncRuns.offersNew, 0), isReal])
 
-/** The run that is under way, or that a crash cut short; there is at most one, and it is no dry run. */
+/** The sync run that is under way, or that a crash cut short; there is at most one, and it is no dry run. */
 export const runningSyncRuns = rowsBy(syncRuns, [isRunning])
 
-/** Guards the commit that starts a run: the commit is stale while another run is under way. */
+/** Guards the commit that starts a sync run: the commit is stale while another sync run is under way. */
 export const assertNoRunningSync = setBy(0, syncRuns, [isRunning], { state: 'running' })
 
 export const insertSyncRun = insertInto(syncRuns)
 
-/** Changes a run whose cursor is still as it was read, so that two processes cannot take the same page twice. */
+/** Changes a sync run whose cursor is still as it was read, so that two processes cannot take the same page. */
 export const changeSyncRun = changeSeen(1, syncRuns, ['id', 'cursor'], isRunning)
 
 export type Sweep = typeof sweeps.$inferSelect
@@ -45,7 +45,7 @@ export const sweepById = rowsBy(sweeps, ['id'])
 
 export const listSweeps = page(sweeps)
 
-/** The newest sweep that compared all that it looked for. */
+/** The newest complete sweep: every order in the supplier's list since its `fromAt` was readable. Comparisons may have failed. */
 export const lastCompleteSweep = firstBy(sweeps, [eq(sweeps.state, 'complete')], desc(sweeps.id))
 
 /** The newest sweep that looked back at least this many milliseconds. With `state`, only complete sweeps count. */

@@ -165,7 +165,7 @@ export const listings = sqliteTable(
     /** The new price of a jump that waits for a person's approval; and the new price of a jump that a person has approved. */
     wantedPriceMinor: minor('wanted_price_minor'),
     approvedPriceMinor: minor('approved_price_minor'),
-    /** Increases with each push, also across a restore: see `nextRevision`. */
+    /** Increases each time the listing is pushed to its store, also across a restore: see `nextRevision`. */
     revision: integer('revision').notNull().default(0),
     /** Goes up with each change of the row. */
     version: integer('version').notNull().default(0),
@@ -195,7 +195,7 @@ export const publications = sqliteTable('publications', {
 /** The state of publishing to each store. */
 export const publishing = sqliteTable('publishing', {
   store: text('store').primaryKey(),
-  /** Digest of the policy that was published last. Another policy causes the whole catalogue to be published. */
+  /** Digest of the policy that was published last. When the policy changes, the whole catalogue is published. */
   policy: text('policy').notNull(),
   /** The restore epoch when the policy was published: after a restore nothing is known of what the store has. */
   epoch: integer('epoch').notNull(),
@@ -283,14 +283,14 @@ export const balanceAccounts = sqliteTable('balance_accounts', {
   /** A difference that was seen and is not believed yet: the next readings confirm it or show what it was. */
   pendingMinor: minor('pending_minor').notNull().default(0),
   pendingAt: instant('pending_at'),
-  /** When the last fully explained reading was taken; and when the last reading was taken that was judged at all. */
+  /** When the newest fully explained reading was taken; and when the newest judged reading was taken, explained or not. */
   explainedAt: instant('explained_at').notNull(),
   judgedAt: instant('judged_at').notNull(),
   /** A fall that nothing explains came after this instant, and no sweep has looked yet for an order that explains the fall. */
   suspectFrom: instant('suspect_from'),
 })
 
-/** One movement of the account, between two readings. */
+/** One movement of a balance account, between two balance readings. */
 export const balanceMovements = sqliteTable('balance_movements', {
   id: text('id').primaryKey(),
   readingId: text('reading_id').notNull(),
@@ -316,7 +316,7 @@ export const storeOrders = sqliteTable(
     cancelRequestedAt: instant('cancel_requested_at'),
     /** When the order was last reported to the store as closed; null again when the order continues. */
     closedAt: instant('closed_at'),
-    /** This column is not used any more: `entitlements` says how an order stands. The version before this one still writes it. */
+    /** This column is not used any more: `entitlements` says how an order stands. Earlier versions of Quayside still write it. */
     shopState: text('shop_state'),
     /** The state that was reported when the order was closed; null while the order is open. */
     closedState: text('closed_state').$type<OrderState>(),
@@ -354,7 +354,7 @@ export const entitlements = sqliteTable(
     acceptsShort: flag('accepts_short').notNull().default(false),
     isTagged: flag('is_tagged').notNull().default(false),
     wishRevision: integer('wish_revision').notNull().default(0),
-    /** How often the shop failed to remove the retry tag, and when it is asked again; null: never. */
+    /** How often the shop failed to remove the retry tag, and when it is asked again; null: no failed try is to be repeated. */
     untagTries: integer('untag_tries').notNull().default(0),
     untagAt: instant('untag_at'),
   },
@@ -415,7 +415,7 @@ export const purchases = sqliteTable(
     note: text('note'),
     notBefore: instant('not_before'),
     cancelRequestedAt: instant('cancel_requested_at'),
-    /** When to read or look up the order next; news of the order brings this forward. */
+    /** When to read or look up the supplier's order next; news of that order brings this forward. */
     refreshAt: instant('refresh_at'),
     /** Reads and look-ups since the state was entered. The number decides how long to wait for the next. */
     refreshes: integer('refreshes').notNull().default(0),
@@ -451,7 +451,7 @@ export const purchases = sqliteTable(
     sends: integer('sends').notNull().default(0),
     /** How many of the sends were repeats, each after the order was proven absent. */
     repeats: integer('repeats').notNull().default(0),
-    /** While the purchase is unknown: the order id in an answer that could not be believed. */
+    /** While the purchase is `unknown`: the supplier's order id in an answer that could not be believed. */
     namedOrderId: text('named_order_id'),
     firstSentAt: instant('first_sent_at'),
     lastSentAt: instant('last_sent_at'),
@@ -477,7 +477,7 @@ export const purchases = sqliteTable(
     errorCount: integer('error_count').notNull().default(0),
     createdAt: instant('created_at').notNull(),
     changedAt: instant('changed_at').notNull(),
-    /** When the charge was counted in the account, and when the money that is owed back was counted there. */
+    /** When the charge was counted in the balance account, and when the money that is owed back was counted there. */
     countedAt: instant('counted_at'),
     returnedAt: instant('returned_at'),
     /** Units of the purchase that the customer is not entitled to any more: the keys of these units stay here. */
@@ -486,7 +486,7 @@ export const purchases = sqliteTable(
     takenBackBy: text('taken_back_by').$type<TakenBackBy>(),
     /** Since when the purchase is held for its reason. Time in which the shop holds it does not count towards the deadline. */
     heldAt: instant('held_at'),
-    /** The revision of the entitlement by which the purchase was planned. Only a later request to try again counts. */
+    /** The revision of the entitlement by which the purchase was planned. Only a wish of a later revision has it tried again. */
     plannedRevision: integer('planned_revision').notNull().default(0),
     /** The revision at which a person decided on the purchase. The decision stands until a later revision lowers the order. */
     decidedRevision: integer('decided_revision'),
@@ -696,7 +696,7 @@ export const alertNotices = sqliteTable(
     /** raised | ended */
     said: text('said').$type<'raised' | 'ended'>().notNull(),
     at: instant('at').notNull(),
-    /** How often it was said. */
+    /** How often the channel has said so. */
     times: integer('times').notNull(),
   },
   (t) => [primaryKey({ columns: [t.channel, t.alert] })],
@@ -817,7 +817,7 @@ export const consoleSessions = sqliteTable('console_sessions', {
   revokedAt: instant('revoked_at'),
 })
 
-/** What happened in each hour, for the plots. */
+/** What happened in each hour, for the plots of the console. */
 export const hourlyCounts = sqliteTable(
   'hourly_counts',
   {

@@ -9,7 +9,7 @@ export const linkByDigest = rowsBy(consoleLinks, ['digest'])
 
 export const insertLink = insertInto(consoleLinks)
 
-/** Deletes a link that is still good. Stale when the link has been used already. */
+/** Deletes a link, which uses it up. The commit fails with `StaleWrite` when the link has ended or is deleted already. */
 export const redeemLink = deleteBy(consoleLinks, ['digest', 'endsAt >'], 1)
 
 export const sessionByDigest = rowsBy(consoleSessions, ['digest'])
@@ -37,12 +37,12 @@ export const prolongSession = changeBy('any', consoleSessions, ['id', isNull(con
 
 export const revokeSession = stampOnce('any', consoleSessions, ['id'], 'revokedAt')
 
-/** Ends all sessions under a name. */
+/** Ends all sessions under a person's name. */
 export const revokeSessionsOf = stampOnce('any', consoleSessions, ['name'], 'revokedAt')
 
 export const revokeAllSessions = stampOnce('any', consoleSessions, [], 'revokedAt')
 
-/** Deletes the links that were made for a name and not used. */
+/** Deletes the links that were made for a person's name and not used. */
 export const dropLinksOf = deleteBy(consoleLinks, ['name'])
 
 export const dropAllLinks = deleteBy(consoleLinks, [])

@@ -102,7 +102,7 @@ export function rememberingReads(db: Database): Database {
 
 const isRow = (value: object): value is Record<string, unknown> => Object.getPrototypeOf(value) === Object.prototype
 
-/** Adds the values of an argument to the list. @returns the shape of the argument: all that the builder may depend on */
+/** Adds the values of an argument to `values`. @returns the shape of the argument: all that the builder may depend on */
 function shapeOf(arg: unknown, values: unknown[]): string {
   if (arg === undefined) return 'u'
   if (typeof arg !== 'object' || arg === null) {

@@ -86,7 +86,7 @@ export const listOpenOrders = statement((filter: OrderFilter) => newestOrders(fi
 export const listUnfulfilledOrders = statement((state: OrderState, filter: OrderFilter) =>
   newestOrders(
     filter,
-    // SQLite uses the partial index of these orders only where the value is written out, and not bound.
+    // SQLite uses the partial index of unfulfilled orders only where the value is written out, and not bound.
     and(sql`${storeOrders.closedState} <> 'fulfilled'`, eq(storeOrders.closedState, state)),
   ),
 )
@@ -115,7 +115,7 @@ export const storeOrdersNamed = statement((name: string) =>
 /**
  * Orders with a SKU in one of their lines, newest first.
  *
- * @param filter `closedState` may be a state that most orders have. Orders in a rare state are found by that state instead
+ * @param filter `closedState` may only be the state of most orders. `listUnfulfilledOrders` is for the rare states
  */
 export const ordersOfSku = statement(
   (

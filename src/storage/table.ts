@@ -114,7 +114,7 @@ export const valueAfter = <T extends SQLiteTable, K extends ColumnOf<T>>(table: 
   })
 
 interface PageOptions<W, C> {
-  /** A column that is left out. */
+  /** A column that the returned rows lack. */
   without?: W
   /** A condition that all rows of the list meet. */
   where?: SQL

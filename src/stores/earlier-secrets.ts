@@ -1,4 +1,4 @@
-/** Stores since when the earlier secret of a shop is known. The secret stays valid for an hour, which no restart prolongs. */
+/** Stores since when the `previousSecret` of a shop is known. It stays valid for an hour, which no restart prolongs. */
 import { createHash } from 'node:crypto'
 import type { Database } from '../storage/database.ts'
 import { jsonSetting } from '../storage/settings.ts'
@@ -8,7 +8,7 @@ type Seen = Record<string, { digest: string; since: number }>
 
 const seenSecrets = jsonSetting<Seen>('earlier_secrets')
 
-/** @returns since when each earlier secret is known, epoch ms, by the id of its store */
+/** @returns since when each `previousSecret` is known, epoch ms, by the id of its store */
 export async function earlierSecretsSince(
   { db, now }: { db: Database; now: () => number },
   stores: readonly { id: string; credentials: ShopCredentials | undefined }[],

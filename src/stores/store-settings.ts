@@ -6,7 +6,7 @@ import { readRules } from '../domain/pricing-rules.ts'
 import { readRate } from '../domain/rates.ts'
 import type { FieldFault } from '../errors.ts'
 
-/* Settings that all kinds of stores share: how a store sells, and exchange rates. Each kind has further ones in its folder. */
+/* Settings that all kinds of stores share: how a store sells, and exchange rates. Settings of one kind are in its folder. */
 
 export const percent = z.string().regex(/^\d{1,4}(\.\d{1,4})?$/, 'a percentage such as "12.5", without a sign')
 export const amount = z.string().regex(/^\d{1,12}(\.\d{1,3})?$/, 'an amount such as "250.00", without a currency')

@@ -66,7 +66,7 @@ export interface StoreListing {
   name: string
   category: string | null
   price: string
-  /** A higher price to show struck through. */
+  /** A price above `price`, to show struck through. */
   compareAt: string | null
   currency: string
   /** Units that can be bought; null where units are not counted. */

@@ -48,8 +48,8 @@ interface KeyParts {
 }
 
 /**
- * Opens the vault with the key-encryption key that is set. Uses the next key where a rotation has taken that key into use
- * and the setting still names the old key.
+ * Opens the vault with the configured key-encryption key. Uses the next key where a rotation has taken the next key into use
+ * and the configuration still has the old key.
  *
  * @throws Failure `invalid`, reason `wrong_key`, when neither key opens the vault
  */
@@ -62,7 +62,7 @@ export async function openKeys(parts: KeyParts): Promise<{ vault: Vault; keys: K
   return { vault: opened, keys: keysFrom(parts, key) }
 }
 
-/** The advice for a database that the next key opens while the setting still names the old key. */
+/** The advice for a database that the next key-encryption key opens while the configuration still has the old key. */
 const MAKE_IT_THE_KEY = 'make it the key-encryption key of the setting'
 
 /**
@@ -79,14 +79,14 @@ export async function checkKeys(
   return { name: nameOfKey(key), next }
 }
 
-/** Uses the key that is set. Uses the next key where the key that is set is the wrong key. */
+/** Uses the configured key-encryption key, or the next key where the configured key is the wrong one. */
 async function withEither<T>(config: KeyParts['config'], use: (key: Secret) => Promise<T>) {
   try {
     return { key: config.keyEncryptionKey, next: false, opened: await use(config.keyEncryptionKey) }
   } catch (error) {
     const key = error instanceof Failure && error.reason === 'wrong_key' ? config.nextKeyEncryptionKey() : undefined
     if (!key) throw error
-    // When the next key does not fit either, the failure is about the key that is set.
+    // When the next key does not fit either, the failure is about the configured key.
     const opened = await use(key).catch(() => {
       throw error
     })

@@ -4,7 +4,7 @@
  * The end of the lease counts by the clock of the server. The holder counts by its own clock, which never jumps, from before it
  * asked: so it takes the lease to be over too early, never too late. Each transaction of the holder reads and locks the row of
  * the lease, so none is stored after another process has taken the lease. None is stored on a server that was replaced or
- * restarted either: its files may be older ones, which still name this holder.
+ * restarted either: its files may be an older copy, which still names this holder.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Failure, messageOf } from '../../errors.ts'
@@ -32,8 +32,8 @@ const LOOK_MS = 500
 const CLOCK = '(extract(epoch from clock_timestamp()) * 1000)::bigint'
 
 /**
- * Identifies the server, its timeline, and the table. In a copy of the database the server or the table is another one. After a
- * standby has taken over, the timeline is another one.
+ * Identifies the server, its timeline, and the table of the lease. A copy of the database has another server or another table
+ * than the original. A standby that has taken over has another timeline than the server before.
  */
 const SERVER = `(select system_identifier from pg_control_system()) || '/'
   || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8) || '/' || 'worker_lease'::regclass::oid`
@@ -159,7 +159,7 @@ function held(engine: Engine, { epoch, owner, taken, askedAt, monotonic }: Taken
       isOver = true
       clearInterval(renewing)
       clearTimeout(ending)
-      // Where the release fails, the lease is over in some seconds.
+      // Where the release fails, the lease ends by itself some seconds later.
       await ask(engine, RELEASE, [epoch, owner]).catch(() => undefined)
     },
   }

@@ -215,7 +215,7 @@ export function connectionOf(address: string): pg.ClientConfig {
     throw new Failure('invalid', 'the address of the database is no postgres://user:password@host:port/database')
   }
   if (![...url.searchParams.keys()].every((name) => PARAMETERS.includes(name))) {
-    // The message leaves the name out: a ? or & in a password would make a name of the text that follows.
+    // The message does not show the unknown name: after a ? or & in the password, the rest of the password is read as a name.
     const known = PARAMETERS.join(', ')
     throw new Failure('invalid', `the address of the database has a parameter that is not known: known are ${known}`)
   }
@@ -224,7 +224,7 @@ export function connectionOf(address: string): pg.ClientConfig {
     throw new Failure('invalid', `the address of the database has sslmode=${mode}: it may be ${TLS_MODES.join(', ')}`)
   }
   url.searchParams.set('sslmode', mode)
-  // Without this, `pg` reads `require` as `verify-full`, and warns that it will not do so later.
+  // Without this parameter, `pg` reads `require` as `verify-full`, and warns that its later versions will not do so.
   url.searchParams.set('uselibpqcompat', 'true')
   return {
     connectionString: url.href,
@@ -250,7 +250,7 @@ const PARAMETERS = [
 ]
 const TLS_MODES = ['disable', 'require', 'verify-ca', 'verify-full']
 
-/** Whether the address is a socket of this machine, or its loopback. */
+/** Whether the database's address leads to this machine: to a socket, or to the loopback. */
 function isThisMachine({ hostname, searchParams }: URL): boolean {
   const host = (searchParams.get('host') ?? decodeURIComponent(hostname)).replace(/^\[(.*)\]$/, '$1')
   if (host === '' || host.startsWith('/') || host === 'localhost' || host === '::1') return true

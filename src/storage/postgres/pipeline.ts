@@ -9,7 +9,7 @@ export interface PipelineStatement {
 export interface PipelineResult {
   /** The command tags of the statements that ran, such as `UPDATE 1`; `SELECT` for a statement that gave rows. */
   tags: string[]
-  /** Why the statement after these failed; undefined when all statements ran. */
+  /** Why no further statement ran; undefined when all statements ran. */
   error: unknown
 }
 

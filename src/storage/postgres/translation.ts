@@ -19,7 +19,7 @@ const arrayText = (list: readonly (string | number)[]): string => `{${list.map((
 const elementText = (item: string | number): string =>
   typeof item === 'number' ? String(item) : `"${item.replace(/["\\]/g, '\\$&')}"`
 
-/** Compiles statements to PostgreSQL's SQL. Only SQLite is kept from an index, by a plus: PostgreSQL has no plus for text. */
+/** Compiles statements to PostgreSQL's SQL. SQLite writes `<not by index>` as a plus, which PostgreSQL does not take for text. */
 export const compile = statementCompiler(
   new PgDialect(),
   { '<position of>': 'strpos', '<not by index>': '', '<one of a list>': ' = any(', '<end of the list>': ')' },

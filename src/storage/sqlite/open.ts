@@ -86,7 +86,7 @@ const hasTables = (connection: Connection.Database): boolean =>
 const noDatabase = (file: string): Failure =>
   new Failure('not_found', `there is no database at ${file}, and the service makes none`, { reason: 'no_database' })
 
-/** Older versions have a fault in the reset of the write-ahead log that can corrupt the file. */
+/** Versions of SQLite before this one have a fault in the reset of the write-ahead log that can corrupt the file. */
 const SQLITE_MIN = [3, 51, 3] as const
 
 /** The settings that are made at each opening, each with the answer by which SQLite shows that it has taken the setting. */
@@ -169,7 +169,7 @@ export function holdDatabase(file: string, typeOf = fileSystemType): HeldDatabas
   makePrivate(`${real}.lock`)
   const connection = new Connection(`${real}.lock`, { timeout: 0 })
   try {
-    // Nothing is ever written, so a journal on disk would only be one more file that a crash leaves behind.
+    // Nothing is ever written to the lock file. A journal on disk would only be one more file that a crash leaves behind.
     connection.pragma('journal_mode = MEMORY')
     connection.exec('begin exclusive')
   } catch (cause) {

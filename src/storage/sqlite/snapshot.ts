@@ -10,10 +10,10 @@ import { migrate } from './migrate.ts'
 import { makePrivate } from './open.ts'
 import { sqliteDatabase } from './sqlite.ts'
 
-/** How much of the copy SQLite keeps in memory before it writes to the file, as KiB with a minus sign. */
+/** How much of a snapshot SQLite keeps in memory before it writes to the snapshot's file, as KiB with a minus sign. */
 const CACHE_KIB = -16_384
 
-/** The tables whose rows are copied. Licence keys, bodies of messages and tokens, among others, are never copied. */
+/** The tables whose rows a snapshot has. Licence keys, bodies of messages and tokens, among others, are never copied. */
 const COPIED: Record<string, string> = {
   offers: '',
   listings: '',

@@ -27,7 +27,7 @@ export interface EngineOptions extends FatalOptions {
 }
 
 /**
- * Waits one turn of the event loop more than is needed. A commit from another socket then shares the fsync, which saves more.
+ * Waits one turn of the event loop more than is needed. That lets commits from other sockets share the fsync, which costs more.
  */
 const afterNextTurn = (flush: () => void): void => {
   setImmediate(() => setImmediate(flush))
@@ -206,7 +206,7 @@ function close(engine: Engine): void {
   }
 }
 
-/** The engine waits this long before it tries again to fold a log that a reader needed. */
+/** The engine waits this long before it tries again to fold the write-ahead log, where a reader needed the log. */
 const FOLD_AGAIN_MS = 200
 
 /** Folds the write-ahead log into the file and cuts it to nothing. @returns false while a reader needs the log; never waits */

@@ -51,7 +51,7 @@ export async function openCallbackSecrets({ db, vault, now, newId }: Pick<Contex
   let rotations = await readRotations(db)
 
   const derived = new Map<string, Buffer>()
-  /** The first generation keeps its name without a number: it is older than rotation. */
+  /** The name of the first generation has no number, because it was chosen before secrets could be rotated. */
   const secretOf = (store: string, generation: number): Buffer => {
     const name = generation === 1 ? `callback:${store}` : `callback:${store}:${generation}`
     const secret = derived.get(name) ?? vault.subKey(name)

@@ -56,7 +56,7 @@ export type ShopVariant = z.infer<typeof shopVariant>
 const availableIn = (level: { quantities: z.infer<typeof quantities> } | null): number | null =>
   level?.quantities.find(({ name }) => name === 'available')?.quantity ?? null
 
-/** Returns the units of a variant that can be bought at the location; null: the location does not stock the variant. */
+/** Returns the units of a variant that can be bought at the location whose stock is written; null: none are stocked there. */
 export const availableOf = ({ inventoryItem }: ShopVariant): number | null => availableIn(inventoryItem.inventoryLevel)
 
 /** Returns the units of a variant that the shop sells from other locations for online orders. */
@@ -541,7 +541,7 @@ const keyOf = (push: string, tries: number, contents: unknown[]): string =>
     .update(JSON.stringify([push, tries, contents]))
     .digest('hex')
 
-/** Returns a search for these SKUs. It also finds similar SKUs, so that its results must be compared. */
+/** Returns a search for these SKUs. It also finds similar SKUs, so the caller must compare the SKUs of the results. */
 export const skuQuery = (skus: string[]): string =>
   skus.map((sku) => `sku:'${sku.replaceAll(/['\\]/g, '\\$&')}'`).join(' OR ')
 

@@ -94,7 +94,7 @@ export async function call(shop: Shop, document: ShopDocument, variables: object
       const reserved = shop.canWait ? known.bucket.maximumAvailable / 4 : 0
       const ms = waitFor(known.bucket, { cost, reserved, now: now() })
       if (ms > 0) await sleep(ms)
-      // The cost is taken off at once, because other requests may leave before this request is answered.
+      // The cost is taken off the known points at once, because other requests may leave before this request is answered.
       const currentlyAvailable = Math.max(0, availableAt(known.bucket, now()) - cost)
       known.bucket = { ...known.bucket, currentlyAvailable, at: now() }
     }
@@ -196,7 +196,7 @@ const RENEWAL_MS = 300_000
 /** How often a request is sent to a shop that wants fewer requests, before the shop counts as unavailable. */
 const THROTTLED_MAX = 3
 const THROTTLED_WAIT_MS = 1_000
-/** The longest wait for points. Even a large bucket fills within this time. */
+/** The longest wait for points. Even a large limit of a shop is restored within this time. */
 const WAIT_MAX_MS = 30_000
 
 /**
@@ -356,7 +356,7 @@ const LOCKED: Meaning = {
 }
 const FAILED: Meaning = { cause: 'it failed', isTaken: 'unknown' }
 
-/** The meanings of GraphQL error codes. The first of these that an answer has counts. `status` replaces its HTTP status, 200. */
+/** The meanings of GraphQL error codes. The first code here that an answer has counts. `status` replaces the answer's 200. */
 const CODES: Record<string, Meaning> = {
   THROTTLED: { cause: TOO_MANY, isTaken: 'later', status: 429 },
   ACCESS_DENIED: { cause: 'the app may not do this', fix: SCOPES_FIX, isTaken: 'no', status: 403 },
@@ -395,7 +395,7 @@ const STATUSES: Record<number, Meaning> = {
   404: { cause: 'there is no shop of Shopify at this address', fix: ADDRESS_FIX, isTaken: 'no' },
   408: FAILED,
   409: { cause: 'something else is changing the same', isTaken: 'later' },
-  // Shopify once answered so for shops that are locked.
+  // Shopify once answered 420 for shops that are locked.
   420: LOCKED,
   423: LOCKED,
   425: FAILED,

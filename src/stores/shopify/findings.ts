@@ -93,7 +93,7 @@ function scopesFinding(missing: string[], create: ShopSettings['create']): Store
   )
 }
 
-/** Tries to read orders. The scope is not enough: orders are customer data, so an app must also state why it reads them. */
+/** Tries to read orders. The access scope for orders is not enough: an app must also state why it reads customer data. */
 async function ordersFindings(shop: Shop): Promise<StoreFinding[]> {
   const query = `updated_at:>='${new Date(shop.now()).toISOString()}'`
   const answer = await call(shop, documents.changedOrders, { query, after: null })

@@ -205,7 +205,7 @@ export type FulfillableOrder = ReturnType<typeof fulfillableOrder>
 const fulfillableOrder = (one: z.infer<typeof part>, items: z.infer<typeof partItem>[]) => ({
   id: one.id,
   status: one.status,
-  /** The location that fulfils it. One fulfilment cannot have several locations. */
+  /** The location of the fulfilment order. One fulfilment cannot have several locations. */
   location: one.assignedLocation.location?.id ?? one.id,
   because: whyBlocked(one),
   /** Items of the line, each with the units that are not fulfilled. */

@@ -6,7 +6,7 @@ import { everyShop, everyStore } from '../store-settings.ts'
 const settings = z.strictObject({
   kind: z.literal('shopify'),
   ...everyShop,
-  /** The version of the Admin API; older versions lack fields that we use. */
+  /** The version of the Admin API. Versions before 2026-04 lack fields that we use. */
   apiVersion: z
     .string()
     .regex(/^20\d\d-(01|04|07|10)$/, 'a version of the Admin API, such as "2026-07"')

@@ -316,7 +316,7 @@ export function verifyDelivery({ headers, body }: StoreRequest, secrets: readonl
   return verifyBodyMac(signatures, body, secrets)
 }
 
-/** Each read goes back by so much: an order that is being saved may appear in the list after an order with a newer date. */
+/** Each read overlaps the read before by so much: an order that is being saved may be listed after an order with a newer date. */
 const OVERLAP_MS = 600_000
 
 /** After so many unreadable orders, the rest of a page waits: each such order may take the full deadline of a request. */
@@ -364,7 +364,7 @@ export async function readChangedOrders(shop: Shop, since: string | number): Pro
   const query = `updated_at:>='${new Date(cursor.from).toISOString()}'`
   let answer = await call(shop, documents.changedOrders, { query, after: cursor.after })
   if (!answer.ok && answer.failure.outcome === 'refused' && cursor.after !== null) {
-    // A cursor of Shopify may be invalid after a while, or in another version. The reading begins again at the first page.
+    // A cursor of Shopify may be invalid after a while, or in another version of its API. The reading begins again at page one.
     cursor = { from: cursor.from, after: null }
     answer = await call(shop, documents.changedOrders, { query, after: null })
   }

@@ -27,7 +27,7 @@ export const questions: ShopQuestions = {
     'Your customers see their keys once the lines of docs/stores/shopify.md stand in a template of the shop: Settings, Notifications, Shipping confirmation. That page says how to try them.',
 }
 
-/** The most pages that are read. Each page has at most 250 variants. */
+/** The most pages of variants that are read. Each page has at most 250 variants. */
 const PAGES_MAX = 20
 
 function look({ url, credentials, settings }: ShopAnswers, now: () => number): NewShop {

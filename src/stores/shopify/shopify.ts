@@ -16,7 +16,7 @@ import {
 import { provisionWebhooks } from './webhooks.ts'
 
 export interface ShopifyOptions extends ShopOptions {
-  /** Since when `credentials` have had an earlier secret, epoch ms. Default: since now. */
+  /** Since when `credentials` have held a `previousSecret` in addition to the secret, epoch ms. Default: since now. */
   rotatedAt?: number | undefined
 }
 
@@ -24,7 +24,7 @@ export interface ShopifyOptions extends ShopOptions {
 const SETTLE_MS = 60_000
 /** A hand-over sends no write after this time, which is long enough to wait for the shop's limit more than once. */
 const PUSH_MS = 120_000
-/** How long after a rotation the shop may sign deliveries with the earlier secret. */
+/** How long after a rotation the shop may sign deliveries with the `previousSecret`. */
 const ROTATION_MS = 3_600_000
 
 /** Opens a shop of Shopify, by its Admin API. */

@@ -250,7 +250,7 @@ async function createBatch(shop: CatalogueShop, variants: NewVariant[]): Promise
   return Array.isArray(second) ? [...answers, ...second] : second
 }
 
-/** Answers for a SKU that the shop has, although the search did not find it: the shop's SKU is new, or differs, as in case. */
+/** Answers for a SKU that the shop has, although the search did not find it: it is new, or the shop writes it in another case. */
 async function existing(
   shop: Shop,
   sku: string,

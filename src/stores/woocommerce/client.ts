@@ -217,7 +217,7 @@ const MEANINGS: [fits: (seen: Seen) => boolean, cause: string, fix?: string][] =
     'Configure the address that it leads to: redirects are not followed.',
   ],
   [
-    // By http WooCommerce has one code for an unknown key, a wrong secret and a key that may only read.
+    // Over plain http WooCommerce has one code for an unknown key, a wrong secret and a key that may only read.
     (seen) => seen.isSigned && isUnaccepted(seen),
     'it does not accept the key and its signature',
     'Compare the consumer key and the consumer secret, give the key read and write permission, and set the clocks of both machines right.',

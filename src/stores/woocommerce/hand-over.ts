@@ -32,7 +32,7 @@ export type HandOverShop = OrderShop & Pick<WooCommerceSettings, 'handOver'>
 
 /**
  * The metadata on an order that Quayside has completed. It says, as JSON by the id of the line, how many keys the customer was
- * sent, by the mail of the completed order or by note. Earlier versions wrote one number for all keys.
+ * sent, by the mail of the completed order or by note. Earlier versions of Quayside wrote one number for all keys.
  */
 const COMPLETED_META = '_quayside_completed'
 
@@ -242,7 +242,7 @@ async function put(shop: Shop, { id }: ShopOrder, body: object): Promise<ShopAns
 
 /**
  * Checks whether the customer may have these keys, none of which is in the line. If a note has some of them already, this call
- * finishes the hand-over all the same. Money refunded since the order was read may be for these units, so it holds them back.
+ * finishes the hand-over all the same. Money refunded since the order was read may be for these units, so the keys are held back.
  *
  * @returns undefined where the keys can be handed over
  */

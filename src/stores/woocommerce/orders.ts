@@ -364,7 +364,7 @@ export async function readRefunds(
   if (before?.listed === listed) return before.refunded
   const unreadable = unavailable(`the shop does not give the refunds of its order ${order.id}`)
   const read = await readList(shop, `/orders/${order.id}/refunds`, {}, shopRefund, unreadable)
-  // Even a refusal counts as unavailable, so that the order is read again.
+  // Even where the shop refuses to list the refunds, that counts as unavailable, so that the order is read again.
   if (read.outcome !== 'read') return unavailable(read.detail)
   if (read.items.length < (read.total ?? 0)) return unreadable
   const refunded = refundedBy(read.items)
@@ -377,7 +377,7 @@ export async function readRefunds(
   return refunded
 }
 
-/** Each read goes back by so much: an order that is being saved may appear in the list after an order with a newer date. */
+/** Each read overlaps the read before by so much: an order that is being saved may be listed after an order with a newer date. */
 const OVERLAP_MS = 600_000
 
 /** How far a list of changed orders was read. `page`: above 1 only where the orders of one second fill more than a page. */

@@ -21,7 +21,7 @@ export const questions: ShopQuestions = {
   remaining: null,
 }
 
-/** The most pages that are read. Each page has at most a hundred products. */
+/** The most pages of products that are read. Each page has at most a hundred products. */
 const PAGES_MAX = 50
 
 function look({ url, credentials }: ShopAnswers, now: () => number): NewShop {
