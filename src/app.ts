@@ -231,7 +231,7 @@ function openRuntime(base: Base, { supplier, stores }: Partners, metrics: Metric
 }
 type Runtime = Awaited<ReturnType<typeof openRuntime>>
 
-/** Remembers what the last look at the database server found. */
+/** Remembers what the latest look at the database server found. */
 function watchServer({ look, log }: Base) {
   let state: ServerState = { away: undefined, isClockApart: false }
   return {
@@ -410,7 +410,7 @@ async function endService({ base, partners, runtime }: Parts, faces: Faces, work
   await Promise.all([faces.server.close(), faces.pages.close()])
   await runtime.hourly.write().catch((error: unknown) => log.warn('counts.lost', { error: messageOf(error) }))
   await processes.end()
-  // Remove the token before the database closes. After that, the next process may start and write its own token there.
+  // Remove the token before the database closes. After that, the next process may start and write its own token to that file.
   rmSync(ownerTokenFile(config.dataDir), { force: true })
   // Work still under way can write nothing from here on. A purchase stays in `sending`, and the next start looks it up.
   await db.close()

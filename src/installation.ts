@@ -81,13 +81,13 @@ export async function hasDatabase(place: DatabasePlace): Promise<boolean> {
   return there !== undefined
 }
 
-/** Makes the folder and writes a file there, because permissions prove too little. Then removes what it has made. */
+/** Makes the folder and writes a file there, because permissions do not prove that this works. Then removes what it has made. */
 function assertWritable(folder: string): void {
   const proof = path.join(folder, '.proof')
   const undoFolder = undoOfFolder(folder)
   try {
     makeFolder(folder)
-    // This check comes first, so that the error names the folder and not the proof.
+    // The folder is checked before the file is written, so that the error names the folder and not the file.
     accessSync(folder, constants.W_OK | constants.X_OK)
     writeText(proof, 'Quayside can write to this folder.\n', 0o600)
   } catch (cause) {

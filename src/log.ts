@@ -67,7 +67,7 @@ const fieldNames = [
 
 export type LogFields = Partial<Record<(typeof fieldNames)[number], string | number | boolean | null | undefined>>
 
-/** One wide line per unit of work. `error`: someone must act now. `warn`: the fault has healed, or the work will be tried again. */
+/** One wide line per unit of work. `error`: someone must act now. `warn`: the fault is over, or the work will be tried again. */
 export interface Log {
   info(event: string, fields?: LogFields): void
   warn(event: string, fields?: LogFields): void

@@ -100,7 +100,7 @@ export interface Runtime {
   wakeAll: () => void
   /** Recovers the work that the previous process left unfinished. */
   resume: () => Promise<unknown>
-  /** Corrects what a jump of the wall clock made wrong. @returns whether the clock jumped since the last call */
+  /** Corrects what a jump of the wall clock made wrong. @returns whether the clock jumped since the previous call */
   checkClock: () => Promise<boolean>
   /** Does one step of finding the orders of a restored database again. Resolves with `over` when no order is left to find. */
   reattachOrders: () => ReturnType<typeof reattachOrders>
@@ -282,7 +282,7 @@ function workOf(parts: RuntimeParts, { ordering, shops, storeSources }: Flows) {
       rest: async () => (await deliverDue(ordering, undefined)) + (await closeOrders(ordering)),
     },
     publish: {
-      // Changed policies or rates, and what a store sells by itself, put no store into the queue. So now and then all are due.
+      // Changed policies or rates, and what a store sells by itself, put no store into the queue. So all stores are due at times.
       due: async () => {
         if (hooks.mayWake !== false && monotonic() - lookedAt < LOOK_AT_ALL_MS) return db.query(storesToPublish(now()))
         lookedAt = monotonic()

@@ -12,7 +12,7 @@ type Acting = Pick<Context, 'db' | 'now' | 'newId'>
 
 /** @throws Failure `not_found` */
 async function alertNamed(acting: Acting, id: string) {
-  // The lists also show alerts that are raised and not in the table yet.
+  // The lists of alerts also show alerts that are raised and not in the table of alerts yet.
   await takeAlerts(acting)
   return need(acting.db, alertById(id), 'alert', id)
 }

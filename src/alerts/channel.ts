@@ -16,7 +16,7 @@ import { need } from '../storage/database.ts'
 import { severityOf } from './kinds.ts'
 import { type AlertMessage, messageOf, type NoticedAlert } from './message.ts'
 
-/** `detail` of `sent` says how many recipients were refused. */
+/** `detail` of `sent` says how many recipients the mail server refused. */
 export type SendResult = { outcome: 'sent'; detail?: string } | { outcome: 'not_sent'; detail: string }
 
 export interface Channel extends Pick<ChannelPolicy, 'least'> {
@@ -89,7 +89,7 @@ async function standingOf({ db, now }: Notifying, channel: string): Promise<Aler
   return need(db, alertChannelNamed(channel), 'channel', channel)
 }
 
-/** A wait longer than the longest delay is ignored: it was computed before the clock was put back. */
+/** A wait longer than the longest wait between two tries is ignored: it was computed before the clock was put back. */
 const isWaiting = ({ nextTryAt }: AlertChannel, now: number): boolean =>
   nextTryAt !== null && nextTryAt > now && nextTryAt - now <= refreshDelayMs(Number.POSITIVE_INFINITY)
 

@@ -23,7 +23,7 @@ export interface ServiceFacts {
   clockSuspect: () => boolean
   /** The stores of the configuration. */
   stores: readonly { id: string }[]
-  /** When the last backup was made; undefined when there is none. */
+  /** When the newest backup was made; undefined when there is none. */
   lastBackupAt: () => number | undefined
   /** The watched conditions that are true now. */
   conditions: (status: StoredStatus) => Promise<readonly Condition[]>
@@ -49,17 +49,17 @@ export interface ConditionSources {
   lastBackupAt: () => number | undefined
   /** When this installation was made. */
   installedAt: number
-  /** Null: not known. */
+  /** Returns the free room of the data folder's disk; null where it is not known. */
   diskFreeMb: () => Promise<number | null>
 }
 
 const HOUR = 3_600_000
 const DAY = 24 * HOUR
-/** How long the balance lasts is computed from the spend of this time. */
+/** How long the balance lasts is computed from what was spent within this time. */
 const SPEND_MS = 7 * DAY
 /** A store counts as refusing what we send after this many failures in a row, which take some five minutes. */
 const TRIES_MIN = 3
-/** The most waiting updates that are read. */
+/** The most waiting updates to stores that one check reads. */
 const UPDATES_MAX = 10_000
 
 /** Returns the conditions that are true now. */
@@ -112,7 +112,7 @@ export function limitsOf({ alerts, syncCron, backups, dialectFacts }: Config): C
   }
 }
 
-/** How many coming runs of a schedule are compared. Ten daily runs on working days include a weekend. */
+/** How many coming runs of a schedule are read to find its longest gap. Ten daily runs on working days include a weekend. */
 const RUNS = 10
 
 /** Returns the longest gap between the next runs of a schedule, in milliseconds. */

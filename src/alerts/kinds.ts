@@ -86,7 +86,7 @@ const isRight =
   ({ store = null }, { conditions }) =>
     !conditions.some((condition) => condition.type === type && condition.store === store)
 
-/** True when a delivery has been stored since, or after some days. That none was refused proves nothing: none may have come. */
+/** True when a delivery was stored after the alert, or after some days. No refusal proves nothing: perhaps no delivery came. */
 const isDelivered: IsOver = async (_about, { db, now }, raisedAt) => {
   const [newest] = await db.query(listDeliveries({ limit: 1 }))
   // A `raisedAt` in the future was recorded before the clock was put back.
@@ -125,7 +125,7 @@ const isBegun: IsOver = async (about, facts) => {
   const state = (await purchaseOf(about, facts))?.state
   return state !== 'planned' && state !== 'waiting'
 }
-/** The alert is over once the store has answered after it, even if the store fails again by now. */
+/** The alert is over once the store has answered after the alert was raised, even if the store fails again by now. */
 const hasAnswered: IsOver = async ({ store }, { db }, raisedAt) =>
   ((await first(db, storeReadingOf(store ?? '')))?.failingSince ?? Number.POSITIVE_INFINITY) > raisedAt
 

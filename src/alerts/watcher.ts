@@ -27,7 +27,7 @@ export interface Watching extends Pick<Context, 'db' | 'now' | 'newId' | 'log'> 
 
 /** The most alerts that one commit takes. */
 const BATCH = 200
-/** The most earlier alerts of its kind and subject with which a new alert is compared. It may repeat one of them. */
+/** The most earlier alerts of its kind and subject with which a new alert is compared. The new alert may repeat one of them. */
 const ALIKE_MAX = 50
 /** The most open alerts that one check reads. */
 const OPEN_MAX = 5_000
@@ -37,7 +37,7 @@ const KEPT_MS = 90 * DAY
 /** An alert that was raised longer ago than this is not taken any more: it is no news. */
 const OLD_MS = 30 * DAY
 
-/** Takes newly raised alerts into the table, except repeats of open alerts. @returns how many raised alerts it has read */
+/** Takes newly raised alerts into the table of alerts, but no repeat of an open alert. @returns how many raised alerts it read */
 export async function takeAlerts({ db, now }: Pick<Watching, 'db' | 'now'>): Promise<number> {
   const rows = await db.query(untakenAlerts(BATCH))
   const taken = new Set<string>()

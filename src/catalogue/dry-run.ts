@@ -29,7 +29,7 @@ export interface OfferChange extends Difference {
   productId: string
   sku: string
   name: string
-  /** `presence` for an offer that would be listed, new or again, or would be gone. */
+  /** The field that would change; `presence` for an offer that would be listed, new or again, or would be gone. */
   field: string
 }
 
@@ -48,16 +48,16 @@ export interface DryRunState {
   run: SyncRun
   costFaults: number
   fieldsUnreadable: string | null
-  /** Listings that would change. */
+  /** How many listings would change. */
   listings: number
 }
 
 export interface DryRunParts {
-  /** Works on the copy. */
+  /** The context of the catalogue, with the copy as its database. */
   catalogue: Catalogue
   stores: readonly SellingStore[]
   run: SyncRun
-  /** How many changes of offers, and of listings, are reported one by one at most. All are counted. */
+  /** How many changes of offers, and of listings, are reported one by one at most. All changes are counted. */
   most: number
   report: (event: DryRunEvent, state: DryRunState) => void
 }
@@ -188,8 +188,8 @@ const progressOf = ({ pages, pagesTotal, offersSeen, offersNew, offersChanged }:
 })
 
 /**
- * @param missed offers that this run did not see, and that no complete run has missed before
- * @param truncated whether more would change than the earlier events say
+ * @param missed how many offers this run did not see and no complete run has missed before
+ * @param truncated whether more would change than the events before this one report
  */
 function endOf(
   { run, costFaults }: DryRunState,
@@ -210,7 +210,7 @@ function endOf(
       seen: run.offersSeen,
       new: run.offersNew,
       changed: run.offersChanged,
-      // Offers that the run did not see, and that would be gone now.
+      // How many offers the run did not see that would be gone now.
       gone: run.offersGone,
       missed,
       unreadable: run.offersUnreadable,

@@ -33,7 +33,7 @@ export interface KeptDryRun {
   end: DryRunEnd | null
 }
 
-/** What the thread is given. None of these values is secret. */
+/** What the thread of a dry run is given. None of these values is secret. */
 export interface DryRunJob {
   database: string
   copy: string
@@ -137,7 +137,7 @@ async function refused(): Promise<never> {
   throw new Failure('conflict', message)
 }
 
-/** How many changes of offers, and of listings, are kept at most: as many as a person reads. All are counted. */
+/** How many changes of offers, and of listings, are kept at most: as many as a person reads. All changes are counted. */
 const KEPT_MAX = 500
 /** How many doubts are kept at most: every page of a supplier may bring a doubt. */
 const DOUBTS_MAX = 100

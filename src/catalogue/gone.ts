@@ -18,19 +18,19 @@ import { doubt } from './progress.ts'
 /** How many offers are marked gone in one commit: as many as a page has, so that the commit is as small as a page's. */
 const BATCH = 100
 
-/** Offers may be found again while a batch is decided, which makes the batch stale. So often in a row is no coincidence. */
+/** Offers may be found again while a batch is decided, which makes the batch stale. Five times in a row is no coincidence. */
 const STALE_MAX = 5
 
-/** How many rowids one statement reads: that takes a few milliseconds of the event loop. */
+/** How many rowids one statement reads. To read so many takes a few milliseconds of the event loop. */
 const ROWIDS = 5_000
 
 const MISSED_AT_ONCE = 1_000
 
 /**
- * Returns the changes that count a complete run against every offer that the run did not see.
+ * Returns the changes that count one missed run more for every offer that a complete run did not see.
  *
  * @param run a run that saw each offer of the list exactly once
- * @param seen the offers that the run saw and that were stored before it; the offers that the run added bear its id
+ * @param seen the offers that were stored before the run and that it saw; the offers that the run added have the run's id
  */
 export async function countMissing({ db }: Catalogue, run: SyncRun, seen: Seen): Promise<Change[]> {
   const stored = await first(db, countOffers())
@@ -53,7 +53,7 @@ export async function countMissing({ db }: Catalogue, run: SyncRun, seen: Seen):
 /**
  * Says why a run that read every page still proves nothing about the offers that it missed.
  *
- * Where only the supplier's count ended the run, the page after the last one is read too, since the supplier may cap its count.
+ * Where only the supplier's count ended the run, one page more is read, because the supplier may cap the count.
  *
  * @returns undefined when the list ends where the run did
  */

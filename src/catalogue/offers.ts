@@ -39,7 +39,7 @@ const TRIES_MAX = 3
 export const CHANGED_ELSEWHERE = 'the same offers or the same sync run are being changed elsewhere'
 
 /**
- * Stores the offers that differ, in one commit with the changes that `rest` adds. Then releases purchases that may now go on.
+ * Stores facts that differ from the stored offers, in one commit with the changes that `rest` adds. Then releases purchases.
  *
  * @throws Failure `conflict` when other commits keep changing the same rows; nothing is stored
  */
@@ -132,14 +132,14 @@ export interface FactsRead {
   seen?: Seen
   /** How many new offers may still be recorded one by one. Default: all. */
   recordedNewMax?: number
-  /** True when older facts are stored after these. Unchanged offers are then written down too, so that the older facts lose. */
+  /** True when facts of an earlier request may be stored after these. Unchanged offers are then written too: these facts win. */
   outOfTurn?: boolean
 }
 
 type StoredOffer = Offer & { rowid: number }
 
 /**
- * Compares facts with what is stored.
+ * Compares facts with the stored offers.
  *
  * @param stored the offers of these facts, by product
  * @param reads products that are being asked for one by one
@@ -156,14 +156,14 @@ function compareOffers(
     changed: [] as { before: StoredOffer; row: NewOffer; found: Difference[] }[],
     /** Offers that were found unchanged and must be written down all the same. */
     confirmed: [] as { before: StoredOffer; fact: OfferFact }[],
-    /** Products that were missed before and are listed again. Their stored facts stay, because those are newer. */
+    /** Products that were missed before and are listed again. Their stored facts stay: they are newer than the facts read now. */
     listed: [] as string[],
-    /** Products that this run had not seen yet. */
+    /** How many products this run had not seen yet. */
     fresh: 0,
     listingsChanged: [] as string[],
     /** Products that came back in stock, cost less, or whose cost can be believed again. */
     freed: [] as string[],
-    /** The rowids of the offers that were stored before. */
+    /** The rowids of the offers that were stored before this read. */
     rowids: [] as number[],
   }
   for (const [productId, stated] of facts) {
@@ -199,9 +199,9 @@ function compareOffers(
 /**
  * Says whether an offer that was found unchanged must be written down all the same.
  *
- * Its as-of moves on only where an older fact could come after this one: for a record whose own instant moved, and while an
- * earlier request for the same offer waits for its answer. No such request outlives the process. In all other cases nothing is
- * written, so a page on which nothing changed writes nothing.
+ * So it is for an offer that a run has missed. Otherwise its as-of moves on only where an older fact could come after this one:
+ * for a record whose own instant moved, and while an earlier request for the same offer waits for its answer. No such request
+ * outlives the process. In all other cases a sync run writes nothing, so a page on which nothing changed writes no offer.
  */
 function mustConfirm(before: Offer, fact: OfferFact, read: FactsRead, reads: Catalogue['reads']): boolean {
   const { readAt, runId, outOfTurn = false } = read

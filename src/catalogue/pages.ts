@@ -16,7 +16,7 @@ export interface FetchedPage {
 
 export interface UnreadableRecords {
   count: number
-  /** Some of the records, described for people. */
+  /** Some of the unreadable records, described for people. */
   detail: string
   first: FirstUnreadable
   requestId: string | null
@@ -136,5 +136,5 @@ async function fetchPage(
   }
 }
 
-/** Reasons for which every other page would fail too. */
+/** The reasons of failures that are not about one page: every other page would fail too. */
 const OF_ALL_PAGES = ['unreachable', 'rate_limited', 'unauthorized', 'redirect', 'not_found']

@@ -56,7 +56,7 @@ export function afterPage(
     cursor: more ? run.cursor + 1 : ALL_READ,
     error: run.error ?? firstDoubt(),
   }
-  // When the list grew meanwhile (`moved`), this page repeats offers of the page before. That is not endless.
+  // When the list grew meanwhile (`moved`), this page repeats offers of the page before. Such a list is not endless.
   const endless = (outcome.records > 0 && outcome.fresh === 0 && !moved) || run.cursor >= PAGES_MAX
   if (!more || !endless) return set
   const error = `page ${run.cursor} brought nothing new and the supplier says that more follow: it repeats its pages`
@@ -103,7 +103,7 @@ export function afterBrokenPage(
   return { ...(run.pagesBroken > 0 ? {} : set), pagesBroken, cursor: more ? run.cursor + 1 : ALL_READ }
 }
 
-/** Says how a run ends after its last page. If a page or every record could not be read, the run fails: old prices stay there. */
+/** Says how a run ends after its last page. It fails if a page, or every record, could not be read: then old prices stay. */
 export const endStateOf = (run: SyncRun): 'complete' | 'failed' =>
   run.pagesBroken > 0 || (run.offersSeen === 0 && run.offersUnreadable > 0) ? 'failed' : 'complete'
 

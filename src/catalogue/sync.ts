@@ -2,12 +2,12 @@
  * The catalogue: what the supplier sells, kept true by sync runs and by the supplier's events.
  *
  * A sync run reads the catalogue page by page. It asks for the next page while it stores one, and holds two pages at most.
- * A page on which offers differ is one commit: the offers, the changes that people see, the products queued for the
- * stores, and the cursor. A page on which nothing changed writes nothing. After a kill a run goes on where it was.
+ * A page that differs from the stored offers is one commit: the offers, the changes that people see, the products queued for
+ * the stores, and the cursor. Other pages write only the run's progress, once a second. A killed run resumes at its cursor.
  *
- * A page that cannot be read is stepped over, and the run ends as failed. A list that is short, or that moves while it is
- * read, leaves the run complete but with a doubt in its `error`. In both cases no offer is counted as missing. An offer is
- * marked gone only when two runs without doubt missed it (`gone.ts`).
+ * A page that cannot be read is stepped over, and the run ends as failed. A list with fewer offers than the supplier counts, or
+ * that moves while it is read, leaves the run complete but with a doubt in its `error`. In both cases no offer is counted as
+ * missing. An offer is marked gone only when two runs without doubt missed it (`gone.ts`).
  */
 import { factOf } from '../domain/offer.ts'
 import { Failure, messageOf } from '../errors.ts'
@@ -67,7 +67,7 @@ export async function runSync(catalogue: Catalogue, runId: string): Promise<Sync
 
 const RESUMED = 'resumed after a stop, and the list may have moved meanwhile: nothing was counted as missing'
 
-/** How often the progress of a run is written while its pages bring no changes: such a page is not written by itself. */
+/** How often the progress of a run is written while its pages bring no changes: a page without changes is not written at once. */
 const STORE_EVERY_MS = 1_000
 
 /** How many new offers a run records one by one. In a first import every offer is new, and the run's count says so. */
@@ -86,7 +86,7 @@ export interface SyncReading extends Required<ReadOptions> {
   stored: SyncRun
   storedAt: number
   pages: Pages
-  /** The supplier's count of offers at the last page; undefined where the supplier does not count. */
+  /** The supplier's count of offers as of the page read last; undefined before that, and where the supplier does not count. */
   total: number | undefined
   brokenInARow: number
   seen: Seen
@@ -94,7 +94,7 @@ export interface SyncReading extends Required<ReadOptions> {
   costFaults: number
 }
 
-/** Reads a run that has not ended, a page at a time: see `runSync` for what comes of it. */
+/** Reads a run that has not ended, a page at a time, to its end. `runSync` says how a run may end. */
 export async function readRun(
   catalogue: Catalogue,
   started: SyncRun,
@@ -128,7 +128,7 @@ export async function readRun(
   return reading
 }
 
-/** Reads the page at the cursor. When an offer left the list, all later offers moved forward. A smaller total shows this. */
+/** Reads the page at the cursor. A smaller total shows that an offer left the list, so all later offers moved forward. */
 async function readNextPage(catalogue: Catalogue, reading: SyncReading): Promise<void> {
   const { pages, run, brokenInARow } = reading
   const page = await pages.take(run.cursor)
@@ -141,9 +141,9 @@ async function readNextPage(catalogue: Catalogue, reading: SyncReading): Promise
   const { total } = page.facts
   const moved = reading.total !== undefined && total !== undefined && total !== reading.total
   if (moved && total < (reading.total ?? 0) && run.cursor > 1) {
-    // The offers that moved from this page to the page before are found by reading the page before again.
+    // Offers that moved from this page to the page before are found by reading that page again.
     const again = await pages.again(run.cursor - 1)
-    // When that page cannot be read now, the next run brings those offers. This run has its doubt anyway.
+    // When that page cannot be read again now, the next run brings these offers. This run is in doubt anyway, as the list moved.
     if ('facts' in again) await storePage(catalogue, reading, again, { again: true, moved })
   }
   if (total !== undefined) reading.total = total
@@ -175,7 +175,7 @@ async function storePage(
     const mayWait = plan.changes.length === 0 && next.state === 'running'
     written = undefined
     if (mayWait && Math.abs(now - reading.storedAt) < STORE_EVERY_MS) return []
-    // Every page was read, but the missed offers are still to be counted: `ALL_READ` is stored only after that.
+    // In a run without doubt, the missed offers are counted next, and `ALL_READ` is stored after that. Until then: the next page.
     written = next.cursor === ALL_READ && next.error === null ? { ...next, cursor: run.cursor + 1 } : next
     const key = `${run.id}:${number}${again ? '+' : ''}`
     return [
@@ -216,7 +216,7 @@ async function finish(catalogue: Catalogue, reading: SyncReading): Promise<void>
 
 const PAGE_SIZE = 'catalogue_page_size'
 
-/** Logs once that the supplier keeps to smaller pages than were asked for, and logs it again when that size changes. */
+/** Logs once that the supplier keeps to smaller pages than were asked for, and logs again when the supplier's size changes. */
 async function sayPageSize({ db, now, log }: Catalogue, { run, pages }: SyncReading): Promise<void> {
   const size = pages.pageSize()
   if (size === undefined || run.state !== 'complete' || run.error !== null) return
@@ -287,7 +287,7 @@ export function createSyncRunner(catalogue: Catalogue) {
       await start(cause)
       await running
     },
-    /** Asks for one more run after the run under way. */
+    /** Starts one more run after the run under way, or at once where none is under way. Does not wait for that run. */
     follow: (cause: string) => {
       if (running !== undefined) next = cause
       else

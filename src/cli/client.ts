@@ -46,7 +46,7 @@ export type Client = ReturnType<typeof createClient>
 /** The deadline for a file. The largest file takes seconds, or longer on a slow line or a busy machine. */
 const FILE_DEADLINE_MS = 600_000
 
-/** The deadline for events: with a strict rate limit, a large catalogue takes hours. The person can stop the command earlier. */
+/** The deadline for events: with a strict rate limit, a large catalogue takes hours. The person can stop the command any time. */
 const EVENTS_DEADLINE_MS = 24 * 3_600_000
 
 /** The deadline for other answers. Most take milliseconds, but some wait for a call to the supplier, which may take 15 s. */
@@ -184,7 +184,7 @@ const codes: Record<number, FailureCode> = {
   503: 'unavailable',
 }
 
-/** What a person can do next, by the status of the answer, where the service's own message does not say so. */
+/** What a person can do next, by the status of the answer, for answers whose own message does not say what to do. */
 type NextSteps = Record<number, string | undefined>
 
 const nextSteps: NextSteps = {
@@ -231,7 +231,7 @@ type Env = Record<string, string | undefined>
 export const demoFolder = (env: Env): string => env.QUAYSIDE_DATA_DIR ?? 'data/demo'
 
 /**
- * Finds the configuration of a command: the named file, else the default file, else the file that the demo wrote at its last
+ * Finds the configuration of a command: the named file, else the default file, else the file that the demo wrote at its latest
  * start. The demo's file has the ports that the demo found free.
  *
  * @returns undefined when there is no configuration; then the defaults apply

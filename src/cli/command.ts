@@ -65,7 +65,7 @@ export interface Call {
   flag(name: string): boolean
   /** Returns options as fields of a query or a body. Numbers and flags stay as they are; a missing option is undefined. */
   values<K extends string>(...names: K[]): { [N in K]?: unknown }
-  /** Writes the document with `--json`, the text otherwise. */
+  /** Prints the document as JSON with `--json`, the text otherwise. */
   print(document: unknown, text: () => string): void
 }
 

@@ -27,7 +27,7 @@ export async function checkSupplier({ io, config, report }: Visit): Promise<Supp
   const { dialectFacts, apiKey } = config
   const { baseUrl } = config.supplier
   const answer = await probe(config)
-  // Clock and rate limit are compared with the time of this answer. The checks in between take a while.
+  // Clock and rate limit are compared with the time of this answer, because the checks before theirs take a while.
   const answeredAt = io.now()
   if (answer.stage !== 'answered') {
     const fix = 'is supplier.baseUrl right, and may this machine connect to it?'

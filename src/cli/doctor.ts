@@ -19,7 +19,7 @@ import { findingText } from './facts.ts'
 import { secretsOf } from './set-up-files.ts'
 import { commandLine, instant } from './words.ts'
 
-/** The result of one check. `fail`: the thing does not work. `warn`: it works, but there is something to know. */
+/** The result of one check. `fail`: what was checked does not work. `warn`: it works, but a person should know something. */
 export interface Finding {
   check: string
   level: 'ok' | 'warn' | 'fail'
@@ -228,7 +228,7 @@ async function checkKey(config: Config, report: Report): Promise<Inspection | un
   return inspection
 }
 
-/** Reports how the last sync run ended. While runs fail, the stores sell at old prices, and new offers are not listed. */
+/** Reports how the latest sync run ended. While runs fail, the stores sell at old prices, and new offers are not listed. */
 function checkSync({ lastSync }: Inspection, now: number, report: Report): void {
   if (!lastSync) return
   const { id, state, finishedAt, offersSeen, offersUnreadable, firstUnreadable, error } = lastSync

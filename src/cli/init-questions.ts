@@ -29,7 +29,7 @@ const pathSetting = (given: string, folder: string): string =>
   given === '' || path.isAbsolute(given) ? given : path.relative(path.resolve(folder), path.resolve(given))
 
 /**
- * Returns the answers without asking: a flag counts first, then an earlier configuration, then the default.
+ * Returns the answers without asking: a flag counts first, then the configuration that is there already, then the default.
  *
  * @throws Failure `invalid` that names every flag that is missing
  */

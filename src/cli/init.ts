@@ -101,7 +101,7 @@ function nextOf({ config }: Plan, option: string): Pair[] {
   return next.map(([command, does]) => [commandLine(command + option), does])
 }
 
-/** Writes the files, and creates the database and the first token. After a failure, none of these is left behind. */
+/** Writes the files of the plan, and creates the database and the first token. After a failure, none of these is left behind. */
 async function setUp(plan: Plan, answers: Answers, offline: boolean) {
   const undo = writeSetUp(secretsOf(plan.file), plan.files)
   let open: SetUp | undefined
@@ -111,7 +111,7 @@ async function setUp(plan: Plan, answers: Answers, offline: boolean) {
     // The backend of a store needs a token and the secret of callbacks.
     const token = storeId === null ? null : await open.createStoreToken(storeId, `${answers.storeName} (first)`)
     const secret = storeId === null ? null : await open.callbackSecret(storeId)
-    // The webhook is made last, because it cannot be taken back.
+    // The webhook is made last, because it cannot be undone.
     const webhook = answers.publicUrl === null || offline ? null : await webhookOf(open, plan)
     await open.close()
     return { token: token?.reveal() ?? null, callbackSecret: secret?.reveal() ?? null, webhook }

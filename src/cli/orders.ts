@@ -38,7 +38,7 @@ const lineColumns: Columns<Line> = {
   NAME: 'name',
 }
 
-/** Writes a row for each purchase. Below the rows it says in full why a purchase waits or failed: people look for that. */
+/** Writes a row for each purchase. Below the rows it says in full why a purchase waits or failed, which most readers look for. */
 function purchasesText(lines: Line[], call: Call): string {
   const rows = lines.flatMap(({ id, purchases }) => purchases.map((purchase) => ({ ...purchase, line: id })))
   const columns: Columns<(typeof rows)[number]> = {
@@ -135,7 +135,7 @@ says that less of it is paid than before. Released, it goes on as it is now.`,
   },
 ]
 
-/** Returns the state of an order. It is `open, cancelling` until a cancellation has run its course. */
+/** Returns the state of an order. From the request for a cancellation to its end, an open order is `open, cancelling`. */
 function stateOf({ state, cancelRequestedAt }: Pick<Order, 'state' | 'cancelRequestedAt'>): string {
   return joined(wordOf(orderLabels, state), cancelRequestedAt !== null && state === 'open' && 'cancelling')
 }

@@ -5,14 +5,14 @@ import { type Columns, reasonedRows, right } from './tables.ts'
 import { cell, commandLine, joined, money } from './words.ts'
 
 type Price = Answer<'GET /stores/:store/prices/:sku'>
-/** One step of the way to the price, or to the stock. */
+/** One step of the computation of a price or of a stock. */
 type Step = { step: string; after: string; detail: string }
 
 const names: Record<string, string> = { compare_at: 'compare at', held: 'no price' }
 
 const unitsText = (units: number | null): string => (units === null ? 'not counted' : `${cell(units)} units`)
 
-/** Says what the store has now, and why it may differ from the computed price. */
+/** Says for each listing what the store has now, and why the store's price may differ from the computed price. */
 function standings({ listings, productId, takenBy, passes }: Price): string[] {
   if (listings.length === 0 && takenBy) {
     const stands = `the listing ${takenBy.id} stands under its SKU and is ${takenBy.productId ? `of product ${takenBy.productId}` : 'of no offer'}`

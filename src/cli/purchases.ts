@@ -123,7 +123,7 @@ const EXAMPLES = [
   "reviews decide 01k3… --hand-over --reason 'two are enough'",
 ]
 
-/** Shows the evidence of one purchase to the person who decides: facts first, then the decisions, then what happened before. */
+/** Shows the evidence of one purchase to the person who decides: facts, orders at the supplier, the decisions, the history. */
 const evidenceView: RecordView<Evidence> = {
   facts: {
     Purchase: ({ purchase }) => purchase.id,

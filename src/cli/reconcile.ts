@@ -112,7 +112,7 @@ type Account = NonNullable<Balance['account']> & NonNullable<Balance['balance']>
 export const balanceText = ({ balance }: Pick<Balance, 'balance'>, now: number): string =>
   balance ? `${money(balance.amount, balance.currency)}, ${instant(balance.readAt, now)}` : 'not read yet'
 
-/** Makes a fact of the account. The fact is left out until the balance was read and compared. */
+/** Makes a fact of the account. The fact is left out until a reading of the balance has begun the account. */
 const ofAccount =
   (text: (account: Account, now: number) => string) =>
   ({ balance, account }: Balance, now: number): string | false =>

@@ -53,7 +53,7 @@ function replace(file: string, text: string | Buffer, mode: number): void {
 export const newStoreId = (name: string, randomBytes: (count: number) => Uint8Array): string =>
   `${slug(name)}-${permanent(randomBytes)}`
 
-/** Makes a slug of at most 40 characters: `Anna's Games` becomes `anna-s-games`. When no character is left, it is `store`. */
+/** Makes a slug of at most 40 characters: `Anna's Games` becomes `anna-s-games`. Without any character left, it makes `store`. */
 function slug(name: string): string {
   const plain = name
     .normalize('NFKD')

@@ -169,7 +169,7 @@ export interface Duty {
 
 const DISCREPANCIES = 'discrepancies list'
 
-/** Returns what does not heal by itself and waits for a person. */
+/** Returns what does not end by itself, but waits for a person. */
 export function dutiesOf(status: Status, now: number): Duty[] {
   type Row = [check: Duty['check'], count: number | undefined, one: string, several: string, how: string]
   const { counts, stores, sweep, alerts: raised } = status

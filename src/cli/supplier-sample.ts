@@ -23,7 +23,7 @@ const COUNT = 3
  */
 export const PAGE = 25
 
-/** Chooses the products that show most: a product that can be bought and has a cost comes first. */
+/** Chooses the products by which a person can judge the dialect best: those that can be bought and have a cost come first. */
 export const chooseProducts = (offers: SupplierOffer[]): SupplierOffer[] =>
   offers.toSorted((one, other) => Number(tellsMore(other)) - Number(tellsMore(one))).slice(0, COUNT)
 
@@ -157,7 +157,7 @@ function accessFault(error: unknown, { baseUrl, dialect: { name, headers } }: Su
 
 type Cause = [correct: Correction, message: string]
 
-/** What the usual network errors mean, in words. */
+/** What the most frequent network errors mean, in words. */
 const NETWORK_ERRORS: Record<string, string> = {
   ECONNREFUSED: 'nothing listens there',
   ENOTFOUND: 'there is no such name',

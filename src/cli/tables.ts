@@ -11,7 +11,7 @@ type CellText<R> = (row: R, now: number) => string
 export interface Column<R extends object> {
   of: CellText<R>
   right?: true
-  /** Set for columns such as ids, which people copy from the screen: these are cut only when all other columns are short. */
+  /** Set for columns such as ids, which people copy from the screen. They are cut only when all other columns are short. */
   keep?: true
 }
 

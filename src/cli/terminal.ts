@@ -22,7 +22,7 @@ export async function confirm(io: Io, text: string, otherwise: string): Promise<
 
 function openLines(io: Io, output: NodeJS.WritableStream) {
   const lines = createInterface({ input: io.stdin, output, terminal: true })
-  // When the input ends, this ends the open question. Otherwise the process would end there, with exit code 0.
+  // When the input ends, this signal ends the open question. Otherwise the process would end at the question, with exit code 0.
   const ended = new AbortController()
   lines.once('close', () => ended.abort())
   return {

@@ -9,7 +9,7 @@ const channelName = z
   .string()
   .regex(/^[a-z][a-z0-9-]{0,39}$/, 'a name of small letters, digits and dashes, such as "on-duty"')
 
-/** Alerts that are less severe are not sent to the channel. */
+/** The least severity that a channel is sent. Alerts of a lower severity are not sent to the channel. */
 const least = z.enum(severities).default('warning')
 const mailAddress = z.email('an e-mail address, such as "duty@shop.example"')
 

@@ -19,7 +19,7 @@ export function clearTextWarnings({
   ]
 }
 
-/** What to do about each of these warnings. */
+/** What to do about a warning of `clearTextWarnings`. */
 export const ENCRYPT = 'use an https:// address; http:// is for this machine and private networks'
 
 /** Host names that no public name server resolves. */

@@ -44,7 +44,7 @@ export const configShape = z.strictObject({
       .regex(/^[^\0:]+$/, 'the name of a dialect, or the path of its file')
       .default('reseller-v1.1'),
   }),
-  /** Empty until the first store is added. */
+  /** The list is empty until the first store is added. */
   stores: z.array(storeShape),
   /** Exchange rates, from the supplier's currency to that of a store and back. No rate is derived from another rate. */
   rates: ratesShape,
@@ -57,7 +57,7 @@ export const configShape = z.strictObject({
   /** The pages for people, on a listener of their own. */
   console: z
     .strictObject({
-      /** Null: there is no console. */
+      /** Where the console listens; null: there is no console. */
       listen: z
         .strictObject({
           host: host.default('127.0.0.1'),
@@ -99,7 +99,7 @@ export const configShape = z.strictObject({
   sweepCron: cron.default('*/15 * * * *'),
   ordering: z
     .strictObject({
-      /** The time between two looks for due work. Events wake most work earlier. */
+      /** The time between two looks for due work. Most work is begun before the next look, because an event wakes its worker. */
       tickSeconds: z.number().int().min(1).max(60).default(2),
       /** Purchases in progress at once. */
       inFlight: z.number().int().min(1).max(4).default(4),
@@ -326,7 +326,7 @@ function readDatabaseUrl(setting: string | null, folder: string, env: Env, fault
   }
   if (!URL.canParse(address)) return given
   const url = new URL(address)
-  // The address of a socket has no host before which a password could stand. Every address takes one in the query.
+  // The address of a socket has no host before which a password could stand. In the query, every address takes a password.
   url.searchParams.set('password', password.reveal())
   return new Secret(url.href)
 }

@@ -7,7 +7,7 @@ export interface SettingInForce {
   name: string
   /** A text stands as it is, any other value as JSON. */
   value: string
-  /** Whether the value is the default, as it would be if the configuration did not name the setting. */
+  /** Whether the value is the default, which a setting has when the configuration does not name the setting. */
   isDefault: boolean
 }
 
@@ -40,7 +40,7 @@ export function settingsInForce(config: Config): SettingInForce[] {
   ]
 }
 
-/** The settings that differ for a database on a server: its operator makes the backups, and its address may be a secret. */
+/** The settings with other values for a database on a server: its operator makes the backups, and its address may be a secret. */
 const onServer = ({ backups, databaseUrl }: Pick<Config, 'backups'> & Partial<Pick<Config, 'databaseUrl'>>) => ({
   backups: { ...backups, cron: 'off: PostgreSQL' },
   database: { url: databaseUrl ? serverOf(databaseUrl.reveal()) : null },

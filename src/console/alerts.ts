@@ -30,7 +30,7 @@ const alertPages: Record<string, (subject: string) => string> = {
   sync: () => '/syncs',
 }
 
-/** These alerts advise a command about the machine. They link to the refused deliveries instead, because that page says more. */
+/** Alerts of these kinds advise a command about the machine. They link to the refused deliveries instead, which say more. */
 const refusals: readonly StoredKind[] = ['all_stale', 'deliveries_refused']
 
 export function alertPath({ type, command, subject }: Pick<AlertView, 'type' | 'command' | 'subject'>) {
@@ -39,7 +39,7 @@ export function alertPath({ type, command, subject }: Pick<AlertView, 'type' | '
   return alertPages[word]?.(subject ?? '') ?? '/settings'
 }
 
-/** Returns the open alerts: first the critical alerts, then the newest. */
+/** Returns the open alerts: critical alerts first, then the others. Both groups have their newest alert first. */
 const openOf = ({ alerts }: StatusView): AlertView[] =>
   alerts
     .filter(({ state }) => state === 'open')

@@ -140,7 +140,7 @@ export const deliveryTable = (
     ],
   })
 
-/** @param left how many could not be put back */
+/** @param left how many deliveries could not be put back */
 export const replayedNotice = (replayed: number, left: number): Notice => ({
   kind: replayed > 0 ? 'done' : 'held',
   word: replayed > 0 ? 'Replayed' : 'Nothing was done',

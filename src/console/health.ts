@@ -13,7 +13,7 @@ export interface HealthFacts {
   status: StatusView
   /** The activity of the last 24 hours. */
   day: Pick<AnswerOf<'viewActivity'>, 'total' | 'countedSince'>
-  /** How long the balance lasts at the spend of the last days; null where nothing was spent. */
+  /** For how many days the balance lasts at the spend of the last seven days; null where nothing was spent. */
   daysLeft: number | null
   /** How many things wait for a person. */
   duties: number

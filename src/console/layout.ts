@@ -9,7 +9,7 @@ import { type NavigationEntry, type Notice, navigationGroups, type Shown } from 
 
 const BRAND = html`<svg viewBox="0 0 26 26" aria-hidden="true"><path d="M2 3h9v13H2z" fill="currentColor"/><path d="M4.5 1h4v2h-4z" fill="currentColor"/><path d="M12 11.5c2 0 2-1.5 4-1.5s2 1.5 4 1.5 2-1.5 4-1.5M12 15.5c2 0 2-1.5 4-1.5s2 1.5 4 1.5 2-1.5 4-1.5M2 20.5c2.2 0 2.2-1.5 4.4-1.5s2.2 1.5 4.4 1.5 2.2-1.5 4.4-1.5 2.2 1.5 4.4 1.5 2.2-1.5 4.4-1.5M2 24.5c2.2 0 2.2-1.5 4.4-1.5s2.2 1.5 4.4 1.5 2.2-1.5 4.4-1.5 2.2 1.5 4.4 1.5 2.2-1.5 4.4-1.5" fill="none" stroke="currentColor" stroke-width="1.6" class="is-moving"/></svg>Quayside`
 
-/** Settings of htmx. Without the first setting, htmx writes a style element, and the content policy refuses that. */
+/** Settings of htmx. Without the first setting, htmx writes a style element into the page, which the content policy forbids. */
 const HTMX = JSON.stringify({
   includeIndicatorStyles: false,
   allowEval: false,

@@ -39,13 +39,13 @@ export interface ListPage<N extends ListId> extends Pick<Page, 'path' | 'actions
   ask?: (visit: Visit, status: StatusView) => Pick<OperationInput<N>, 'path' | 'query'>
   /** The parameter that asks for the next page of the list (default: `before`). */
   by?: 'before' | 'after'
-  /** One sentence that says how things stand. */
+  /** One sentence on the list as a whole, such as how many entries wait for a person. */
   headline: (seen: Seen<N>) => Piece | Promise<Piece>
   /** Filters, and what comes before the list. */
   above?: (seen: Seen<N>) => Piece | Promise<Piece>
   /** The heading of the list, and what stands beside it (default: a heading for screen readers alone). */
   heading?: (seen: Seen<N>) => [title: Piece, beside?: Piece]
-  /** The text where there are no rows. It says what would be here, and how that gets here. */
+  /** The text where there are no rows. It says which rows would be here, and where they come from. */
   none: None
   /** The text where a filter leaves no rows (default: `none`). */
   noMatch?: None | ((seen: Seen<N>) => None)

@@ -1,4 +1,4 @@
-/** One listing: what the store has, what it should have and why, its earlier prices, and what a person can do. */
+/** One listing: what the store has, what it should have and why, the prices that it had before, and what a person can do. */
 
 import { grouped } from '../domain/figures.ts'
 import { listingLabels } from '../domain/labels.ts'

@@ -102,7 +102,7 @@ function headline({ stores, paused }: StatusView, store: string, name: string): 
   return html`${name} has ${grouped(own.synced ?? 0)} of ${counted(total, 'listing')} as they should be${rest}.${pause && html` It refused its listings, so nothing is pushed to it until ${pause.until.slice(11, 16)}: ${sentenceOf(pause.error ?? 'no reason')}`}`
 }
 
-/** Says why a listing is in its state. A price that waits comes first: it matters more than the outcome of the last price. */
+/** Says why a listing is in its state. A price that waits comes first: it matters more than the reason of the listing's state. */
 function whyText({ wantedPrice, known, reason, detail }: ItemOf<'listStoreListings'>): string | null {
   if (wantedPrice !== null && known) return `${money(wantedPrice, known.currency)} waits for a person`
   return reason && (detail ?? reasonText(reason))

@@ -61,7 +61,7 @@ export interface LogEvent {
   /** The line that the entry is about. */
   tag?: string | undefined
   detail?: Piece
-  /** The detail is of little weight. */
+  /** True for a detail that matters little. */
   isQuiet?: boolean
   /** Request and answer, behind a click. */
   more?: { summary: string; text: string } | undefined

@@ -9,7 +9,7 @@ export const withDigest = (content: Html): Html =>
 export const digestOf = (content: Html): string =>
   createHash('sha256').update(content.toString()).digest('base64url').slice(0, 16)
 
-/** A live part. Its content has no element around it. A browser without JavaScript shows the part as it was. */
+/** A live part. Its content has no element around it. A browser without JavaScript shows the part as it was at first. */
 export interface Live {
   /** `section` unless the page needs another element. */
   tag?: 'section' | 'header' | 'figure' | 'div'
@@ -17,7 +17,7 @@ export interface Live {
   class?: string
   /** The id of the part's heading. */
   labelledBy?: string
-  /** Whether screen readers announce a change. One part of a page at most has this. */
+  /** Whether screen readers announce a change of the part. At most one part of a page is announced. */
   isPolite?: boolean
   /** The address from which the part is read again, with its query. */
   from: string

@@ -1,4 +1,4 @@
-/** Sea marks: a state is a shape, a word, and only then a colour. */
+/** Marks of states, after sea marks: each tells its state by a shape and a word, and only then by a colour. */
 import type { Label, Sign } from '../domain/labels.ts'
 import { type Html, html } from './html.ts'
 

@@ -1,4 +1,4 @@
-/** What happened to an order, from the day it was placed to its last update, as entries of its timeline. */
+/** What happened to an order, from the day it was placed to its latest update, as entries of its timeline. */
 
 import { counted } from '../domain/figures.ts'
 import { decisionLabels, plainName, purchaseLabels, type Sign } from '../domain/labels.ts'
@@ -91,7 +91,7 @@ function plannedEntry({ purchase, line }: NonNullable<Found>): Entry {
   }
 }
 
-/** An answer and the change that it causes are stored within this time of each other. The next try comes later. */
+/** An answer and the change that it causes are stored within this time of each other. The next try comes after this time. */
 const AT_ONCE_MS = 1_000
 
 const inputsOf: Record<string, string[]> = {
@@ -100,7 +100,7 @@ const inputsOf: Record<string, string[]> = {
   look_up: ['found', 'absent'],
 }
 
-/** Removes the change that an answer caused from `left`, and returns the change. The entry of the answer shows it. */
+/** Removes from `left` the change that an answer caused, and returns the change, so that the answer's entry shows it. */
 function movedBy(attempt: Attempt, left: Set<Transition>): Transition | undefined {
   if (attempt.stage === 'sent') return undefined
   for (const one of left) {
@@ -137,7 +137,7 @@ function attemptEntry(attempt: Attempt, found: Found, moved: Transition | undefi
   return { rank: 5, at, sign, what, detail, isQuiet: attempt.kind !== 'place' && sign === 'moving', more, purchaseId }
 }
 
-/** Returns words for a read that ended a purchase or brought it to review. Any other read gets the usual words. */
+/** Returns words for a read or look-up that ended a purchase or brought it to review; undefined: `answerWords` has the words. */
 function endWords({ kind }: Attempt, moved: Transition | undefined): ReturnType<typeof answerWords> | undefined {
   if (kind === 'place' || !moved || !['failed', 'cancelled', 'review'].includes(moved.after)) return undefined
   const { became, sign } = purchaseLabels[moved.after]
@@ -202,7 +202,7 @@ const answerText = ({ status, requestId, code, supplierOrderId, detail, answerDi
     .filter((line) => line !== false)
     .join('\n')
 
-/** Returns one entry for all keys that were stored in one commit, together with the change of that commit. */
+/** Returns one entry for each commit that stored keys of a purchase. The entry shows the commit's change, taken out of `left`. */
 function keysEntries({ lines }: OrderHistoryView, left: Set<Transition>): Entry[] {
   const keys = lines.flatMap((line) => line.keys)
   return [...Map.groupBy(keys, ({ purchaseId, storedAt }) => `${purchaseId} ${storedAt}`).values()].flatMap((group) => {
@@ -218,7 +218,7 @@ function keysEntries({ lines }: OrderHistoryView, left: Set<Transition>): Entry[
   })
 }
 
-/** Returns the entry of a change. `sent` and `released` have no entry: the request says that the order is being sent. */
+/** Returns the entry of a purchase's change. `sent` and `released` have none: the entry of the request shows that it was sent. */
 function transitionEntry(one: Transition, found: Found): Entry[] {
   if (one.row === 'sent' || one.row === 'released') return []
   const { at, purchaseId } = one

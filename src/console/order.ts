@@ -301,7 +301,7 @@ function revealForm(order: OrderHistoryView, line: Line, left: readonly Key[], i
   })
 }
 
-/** Prepares one of several forms with the same fields. Typed text goes to the form that sent this name and value. */
+/** Prepares one of several forms with the same fields. The one that sent this name and value gets what was typed into it. */
 function formOf(visit: Visit, name: string, value: string) {
   const typed = visit.form.get(name) === value ? visit : { form: new URLSearchParams(), faults: new Map() }
   return { typed, own: hidden(name, value), isOpen: typed.faults.size > 0 }

@@ -49,7 +49,7 @@ const SAID_ELSEWHERE = new Set([
   'balance_low',
 ])
 
-/** Holds that wait for a person; the others end by themselves. */
+/** Holds that wait for a person; holds for other reasons end by themselves. */
 const waitingHolds = ['ceiling', 'spend_cap', 'balance'] as const
 
 /** Returns what waits for a person, the oldest decision first. */
@@ -405,7 +405,7 @@ async function freshPart(visit: Visit): Promise<Html> {
   }
 }
 
-/** A reading that is older than this is called old: three scheduled runs were missed. */
+/** A reading that is older than this is called old, because at this age three scheduled readings were missed. */
 const OLD_MS = { catalogue: 2 * 3_600_000, balance: 20 * 60_000, sweep: 3_600_000 }
 
 function freshness({ freshness, counts, sweep, refusedDeliveries }: StatusView, now: number) {

@@ -26,7 +26,7 @@ export function axisSteps(max: number): number[] {
 interface PlotWords {
   id: string
   title: string
-  /** The figure of the period. */
+  /** The number for the whole period, as text. */
   figure: string
   /** What a person would see: range, peak, exception. */
   description: string
@@ -63,7 +63,7 @@ export interface BarPlot extends PlotWords {
   /** Amounts are drawn lighter than counts. */
   isSoft?: boolean
   heads: readonly string[]
-  /** Returns the text of a value in the table. */
+  /** Returns the text of a value in the table that stands below the plot. */
   text?: (value: number) => string
 }
 

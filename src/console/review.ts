@@ -314,5 +314,5 @@ function eventsOf({ attempts, transitions, audit }: EvidenceView): LogEvent[] {
   return folded(events.sort((a, b) => Date.parse(a.at) - Date.parse(b.at))).slice(-EVENTS_MAX)
 }
 
-/** How many events are shown. The last events show why a person must decide; the page of the order has all events. */
+/** How many events are shown. The newest events show why a person must decide; the page of the order has all events. */
 const EVENTS_MAX = 60

@@ -79,7 +79,7 @@ export function consoleRouter(parts: RouterParts): Router {
     return text === undefined ? undefined : sessionCaller(access, text)
   }
 
-  /** Sends the page of an action that failed, with what was typed and what is wrong with that. */
+  /** Sends the page of an action that failed, with what the person typed and what is wrong with the typed values. */
   async function sendFailed(response: Response, visit: Visit, page: Page, thrown: unknown): Promise<void> {
     const { status, message, fields = [] } = errorOf(thrown, log, response.get('x-request-id'))
     const faults = new Map(fields.map((fault) => [fault.field, sentenceOf(fault.message)]))
@@ -276,7 +276,7 @@ const send = (response: Response, content: Html): void => void response.type('ht
 
 type Values = Record<string, string | null | undefined>
 
-/** Replaces a missing value by an empty text. A form without its id then names an id that does not exist. */
+/** Makes a missing value an empty text. So a form that was posted without an id asks for an id that does not exist. */
 const filledIn = (values: Values): Record<string, string> =>
   Object.fromEntries(Object.entries(values).map(([name, value]) => [name, value ?? '']))
 

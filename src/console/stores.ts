@@ -1,4 +1,4 @@
-/** Stores: where each is, how publishing to it and reading from it go, and what can be done about it. */
+/** Stores: where each is, how publishing to it and reading from it go, and what a person can do about a store. */
 
 import { counted, duration, grouped } from '../domain/figures.ts'
 import { countsByWord, listingLabels, type Sign } from '../domain/labels.ts'

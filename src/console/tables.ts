@@ -18,7 +18,7 @@ export interface Table<R> {
   rows: readonly R[]
   /** Whether values are short, so that a phone shows two beside each other. */
   isPairs?: boolean
-  /** The text where there are no rows. It says what would be here, and how that gets here. */
+  /** The text where there are no rows. It says which rows would be here, and where they come from. */
   none?: None | undefined
 }
 
@@ -47,7 +47,7 @@ export const numbersTable = (caption: string, heads: readonly string[], rows: re
   )}</tr></thead><tbody>
 ${rows.map(([head, ...cells]) => html`<tr><th scope="row">${head}</th>${cells.map((cell) => html`<td class="num">${cell}</td>`)}</tr>\n`)}</tbody></table></div></details>`
 
-/** Draws the place of an empty list. It says what would be here, and how that gets here. */
+/** Draws the place of an empty list. `about` says which rows would be here, and where they come from. */
 export const empty = (title: string, about: Piece): Html =>
   html`<div class="empty"><svg viewBox="0 0 72 40" aria-hidden="true"><path d="M36 5 43 18H29zM30 18h12l-2 5h-8zM4 28c8 0 8-4 16-4s8 4 16 4 8-4 16-4 8 4 16 4M14 37c6 0 6-3 12-3s6 3 12 3 6-3 12-3"/></svg><p><b>${title}</b></p><p class="quiet small">${about}</p></div>`
 

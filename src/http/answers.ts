@@ -10,7 +10,7 @@ import {
 } from '../errors.ts'
 import type { Log } from '../log.ts'
 
-/** The status of each failure code. */
+/** The HTTP status of the answer to each failure code. */
 const statuses: Record<FailureCode, number> = {
   invalid: 400,
   unauthenticated: 401,
@@ -23,7 +23,7 @@ const statuses: Record<FailureCode, number> = {
   unknown_outcome: 503,
 }
 
-/** Failure reasons that have their own status. */
+/** Failure reasons with a status of their own, in place of the status of the failure's code. */
 const finer: Record<string, number> = { evidence_changed: 412, too_large: 413, unsupported_media_type: 415 }
 
 /** Seconds that a sender is asked to wait. A locked database is free again by then, and a restart is over. */
@@ -103,7 +103,7 @@ export const notFound: RequestHandler = (_request, response) => {
   answerError(response, 404, { code: 'not_found', message: 'there is nothing at this path' })
 }
 
-/** Answers requests to the API in a process of the role `worker`, which has no API. @param acts whether it is the worker now */
+/** Answers API requests in a process of the role `worker`, which has no API. @param acts whether the process is the worker now */
 export const noApi =
   (acts: () => boolean): RequestHandler =>
   (_request, response) => {

@@ -85,7 +85,7 @@ async function readWhole(
 const bodyLimits = {
   /** 256 KiB: a hundred times the size of a usual delivery. */
   bytesMax: 256 * 1024,
-  /** A genuine body arrives much faster: even a line of 420 kbit/s carries 256 KiB in this time. */
+  /** The time for a whole body. A genuine body takes much less: even a line of 420 kbit/s carries 256 KiB in 5 s. */
   timeoutMs: 5_000,
   /** The most unfinished bodies of one remote address, a quarter of `total`: a proxy may send all deliveries from one address. */
   perAddress: 250,
@@ -160,8 +160,8 @@ export function createRawBodies(changed: Partial<BodyLimits> = {}) {
 }
 
 /**
- * Answers `Expect: 100-continue` once all other checks have passed, and only if the body is small enough. A sender that is
- * refused before gets its final answer without having sent the body.
+ * Answers `Expect: 100-continue` once all other checks have passed, and only if the body is small enough. A sender that fails
+ * a check gets its final answer without having sent the body.
  */
 function inviteBody(request: IncomingMessage, response: ServerResponse, bytesMax: number): void {
   const { expect, 'content-length': length = '0' } = request.headers

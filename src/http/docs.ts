@@ -17,7 +17,7 @@ export function referenceRouter(): Router {
   for (const name of assets) {
     router.get(`/docs/${swagger.version}/${name}`, (_request, response) => {
       response.set('cache-control', packaged)
-      // With `root`, Express checks only the name for dots, so that an installation under a folder with a dot works as well.
+      // With `root`, Express checks only the name for dots. So the page also works where a folder above has a dot in its name.
       response.sendFile(name, { root: folder })
     })
   }

@@ -35,7 +35,7 @@ const described = (about: string, min: number, max: number, rule: string) => ({
 /**
  * Describes text that reads the same everywhere: no control characters, no lone surrogates, nothing blank at its ends.
  *
- * @param about what the text is, for the document
+ * @param about what the text is, for the OpenAPI document
  */
 function text(max: number, about: string, min = 1) {
   const rule = 'without control characters and without spaces at its ends'
@@ -57,7 +57,7 @@ function reference(max: number, about: string) {
   return matching(pattern, `text of 1 to ${max} characters, ${rule}`).meta(described(about, 1, max, rule))
 }
 
-/** Describes text that must match a pattern. The pattern is not part of the document. */
+/** Describes text that must match a pattern. The OpenAPI document leaves the pattern out. */
 const matching = (pattern: RegExp, words: string) =>
   z.string({ error: must(words) }).refine((given) => pattern.test(given), { error: must(words) })
 
@@ -66,7 +66,7 @@ function whole(min: number, max: number) {
   return z.int({ error }).min(min, { error }).max(max, { error })
 }
 
-/** Describes a whole number in a query. The query has it as text; the document describes it as a number. */
+/** Describes a whole number in a query. The query has it as text; the OpenAPI document describes it as a number. */
 const queryNumber = (min: number, max: number, fallback: number, about: string) =>
   matching(/^\d{1,5}$/, `a whole number from ${min} to ${max}`)
     .transform(Number)
@@ -74,14 +74,14 @@ const queryNumber = (min: number, max: number, fallback: number, about: string) 
     .default(fallback)
     .meta({ description: about, override: { type: 'integer', minimum: min, maximum: max, default: fallback } })
 
-/** Describes a `true` or `false` in a query. The query has it as text; the document describes it as a boolean. */
+/** Describes a `true` or `false` in a query. The query has it as text; the OpenAPI document describes it as a boolean. */
 export const queryFlag = (about: string, fallback = false) =>
   z
     .stringbool({ truthy: ['true'], falsy: ['false'], case: 'sensitive', error: must('one of true, false') })
     .default(fallback)
     .meta({ description: about, override: { type: 'boolean', default: fallback } })
 
-/** Describes an optional text in a query. Its description is set on the optional schema too, where the document reads it. */
+/** Describes an optional text in a query. The optional schema gets the description too: the OpenAPI document reads it there. */
 function queryText(about: string) {
   const shape = text(200, about)
   return shape.optional().meta({ description: shape.description })
@@ -183,7 +183,7 @@ export const queryInstant = (about: string) =>
     .optional()
     .meta({ description: about, override: { type: 'string', format: 'date-time' } })
 
-/** The document leaves this pattern out: generated clients could not compile it. */
+/** The OpenAPI document leaves this pattern out: generated clients could not compile it. */
 const instant = z.iso.datetime({ offset: true })
 
 /** Whether one purchase may exceed the spend caps of its order, the hour and the day. */
@@ -312,7 +312,7 @@ export const paging = {
   before: id.optional().describe('`next` of the page before this one'),
 }
 export const eventName = queryText('Only deliveries of this event, such as order.completed')
-/** At most one page of deliveries, so that the person has seen each of them. */
+/** A request may name at most as many deliveries as a page of them has, so that the person has seen each delivery. */
 export const replayBody = fields({
   ids: z
     .array(id, { error: must('a list of ids') })
@@ -320,7 +320,7 @@ export const replayBody = fields({
     .max(200, { error: must('at most 200 ids') })
     .describe('Ids of deliveries'),
 }).meta({ examples: [{ ids: ['01jtq3k5ze0000qsv1a2b3c4d5'] }] })
-/** Used in place of `before` by lists that are sorted by the store's own ids. */
+/** The query parameter that lists sorted by the store's own ids take in place of `before`. */
 export const after = queryText('`next` of the page before this one')
 export const search = queryText(
   "What people know of an order: the store's reference, the supplier's order, an id or reference of ours; else a SKU",

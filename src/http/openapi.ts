@@ -49,8 +49,8 @@ export function openApiDocument(operations: Operation[]) {
  * Changes the schemas of the document. Objects in answers allow further fields, for later versions. The limits that every
  * whole number in JSON has are left out.
  *
- * The rest is for generators that know OpenAPI 3.0 better than 3.1. A value that may be null has two types instead of `anyOf`.
- * A constant text is an `enum` of one value. A boolean loses its `const`, of which generators make broken code.
+ * The other changes are for generators that know OpenAPI 3.0 better than 3.1. A value that may be null gets two types instead
+ * of `anyOf`. A constant text is an `enum` of one value. A boolean loses its `const`, of which generators make broken code.
  */
 function override({ jsonSchema, zodSchema: { _zod } }: ZodOpenApiOverrideContext): void {
   if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum
@@ -121,7 +121,7 @@ const extraHeaders: Record<string, Headers> = {
   Unavailable: headerNamed('Retry-After'),
 }
 
-/** Groups of operations as people look for them. The first piece of its path puts an operation into a group. */
+/** Groups of operations, by the subjects that people look for. The first piece of an operation's path decides its group. */
 const groups: Record<string, { description: string; pieces: string[] }> = {
   Orders: { description: 'Store orders: stores place them, people watch them.', pieces: ['orders'] },
   Listings: {
@@ -247,7 +247,7 @@ const named = (shape: z.ZodType, name: string): z.ZodType =>
     ? shape
     : shape.meta({ ...shape.meta(), id: pascal(name) })
 
-/** Returns the sentence that readers look for first: which tokens may call. Machines find the same under `security`. */
+/** Returns the sentence that readers look for first: which tokens may call the operation. Machines find it under `security`. */
 function audience({ allowed: { people, store } }: Operation): string {
   const tokens = [
     ...(store ? [`a store token with the scope \`${store}\``] : []),

@@ -51,7 +51,7 @@ export interface ApiContext {
   keys: Pick<Keys, 'rotate' | 'current'>
   tail: Pick<Tail, 'watch'>
   nextRuns: () => NextRuns
-  /** Returns since when no process has reported as the worker, in epoch ms; else null. Absent where one process does all work. */
+  /** Returns since when no process reports as the worker, in epoch ms; null while one does. Absent where one process does all. */
   workerAbsentSince?: () => number | null
   /** Returns the address of the console; null when the console is switched off. */
   consoleAddress: () => string | null
@@ -81,7 +81,7 @@ export interface Call<Q, B, P extends string = string> {
 /** A method and a path below /api/v1. Pieces that vary start with a colon: `GET /orders/:reference`. */
 export type Route = `${'GET' | 'POST' | 'DELETE'} /${string}`
 
-/** The names of the pieces that vary. */
+/** The names of the varying pieces of a path. */
 export type PieceOf<P extends string> = P extends `${string}:${infer Piece}/${infer Rest}`
   ? Piece | PieceOf<Rest>
   : P extends `${string}:${infer Piece}`
@@ -103,7 +103,7 @@ interface Declaration<
   query?: Q
   /** An absent body is read as `{}`. */
   body?: B
-  /** Present when the request requires If-Match. Describes the version for the document. */
+  /** Present when the request requires If-Match. Describes the version for the OpenAPI document. */
   ifMatch?: string
   /** Present when the body is a CSV file, of at most `bytesMax` bytes. */
   file?: { bytesMax: number }
@@ -113,7 +113,7 @@ interface Declaration<
   success: Record<S, string>
   /** Statuses of failure and when each is answered. Failures of the token and of the input are left out. */
   failures?: Record<number, string>
-  /** True where only the worker can perform it: it calls the supplier or a store, or changes what the worker holds in memory. */
+  /** True for an operation that only the worker can perform: it calls the supplier or a store, or changes the worker's memory. */
   needsWorker?: boolean | ((call: Call<z.infer<z.ZodObject<Q>>, z.infer<B>, PieceOf<R>>) => boolean)
   handle: (call: Call<z.infer<z.ZodObject<Q>>, z.infer<B>, PieceOf<R>>) => Promise<{ status: S; data: z.input<A> }>
 }
@@ -123,7 +123,7 @@ type LooseCall = Call<Record<string, unknown>, unknown>
 
 /** An operation without its precise types. Its route is divided into method and path. */
 export interface Operation extends Omit<Loose, 'handle' | 'needsWorker'> {
-  /** The operationId. */
+  /** The operationId in the OpenAPI document. */
   name: string
   method: 'get' | 'post' | 'delete'
   path: string
@@ -152,12 +152,12 @@ export function operation<
 export const listed = (operations: Record<string, Nameless>): Operation[] =>
   Object.entries(operations).map(([name, one]) => ({ ...one, name }))
 
-/** Who may call: people with this role or a higher role. */
+/** Who may call an operation: people with this role or a higher role. */
 export const viewer = { people: 'viewer' } as const
 export const operator = { people: 'operator' } as const
 export const admin = { people: 'admin' } as const
 
-/** Returns the usual success, with status 200. */
+/** Returns a success with the status 200, as most operations do. */
 export const ok = <T>(data: T) => ({ status: 200 as const, data })
 export const created = <T>(data: T) => ({ status: 201 as const, data })
 /** Returns the success of work that was begun and goes on. */
@@ -264,9 +264,9 @@ export const lineShapeOf = (answer: z.ZodType): z.ZodType | undefined => lineSha
 /** Sends events as they come. The answer has begun by then, so an error becomes the last line of the answer. */
 async function sendLines(response: Response, status: number, events: Events<unknown>, line: z.ZodType): Promise<void> {
   response.status(status).set('content-type', 'application/x-ndjson; charset=utf-8')
-  // The first event may come much later. The headers show the client now that its request was accepted.
+  // The first event may be long in coming. The headers show the client now that its request was accepted.
   response.flushHeaders()
-  // The server keeps connections that the client has half closed. A client that does this while it watches events has left.
+  // The server keeps a connection that the client has half closed. A client that half closes while it watches events has left.
   response.req.socket.once('end', () => response.destroy())
   await sendPieces(response, linesOf(events, line))
 }

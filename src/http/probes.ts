@@ -27,7 +27,7 @@ const WELCOME_OF_WORKER =
 
 /**
  * Serves the probes. A process that does not answer `/livez` needs a restart. `/readyz` answers 503 with the reasons while
- * requests should go to another process. `degraded` is still ready: a restart would not help. `/` is for people.
+ * requests should go to another process. A `degraded` process is ready: a restart would not help it. `/` is for people.
  */
 export function healthRouter({ status, isWorker = false }: HealthOptions): Router {
   const router = Router({ strict: true, caseSensitive: true })

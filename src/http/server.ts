@@ -38,7 +38,7 @@ export interface HttpOptions {
   health?: Router
   /** Pages for people. These pages answer every path, so they need a server of their own. */
   pages?: Router
-  /** Headers that every answer has besides the usual headers. */
+  /** Headers that every answer has besides those of `headersOf`. */
   headers?: Record<string, string>
   log: Log
   newId: () => string
@@ -143,7 +143,7 @@ const mounted: RequestHandler = (request, response, next) => {
 
 /**
  * The form of a path that servers and proxies read alike. The path begins at the root, without a host, a second slash, a
- * fragment or a backslash. Express would read some paths of another form as a different path.
+ * fragment or a backslash. In another form, Express and a proxy may take the same text for two different paths.
  */
 const PATH_FORM = /^\/(?!\/)[!\x22\x24-\x5b\x5d-\x7e]*$/
 
@@ -260,7 +260,7 @@ function hangUp(socket: Socket, text: string): void {
   socket.once('close', () => clearTimeout(cut))
 }
 
-/** Answers to requests that the HTTP parser refuses, by the code of its error. After any other error the request is malformed. */
+/** Answers to requests that the HTTP parser refuses, by the code of its error. Any other code is answered as `MALFORMED`. */
 const refusals: Record<string, ApiError & { status: number }> = {
   HPE_HEADER_OVERFLOW: {
     status: 431,
@@ -271,7 +271,7 @@ const refusals: Record<string, ApiError & { status: number }> = {
   ERR_HTTP_REQUEST_TIMEOUT: { status: 408, code: 'too_slow', message: 'the request did not come in time' },
 }
 
-/** Returns the bytes of an answer to a request that no handler sees, with the usual headers and body, and logs it as usual. */
+/** Writes the answer to a request that no handler sees, with the headers and the log line of any other answer. */
 function refusalOf(cause: string | undefined, { log, newId, count, headers: more }: HttpOptions): string {
   const { status, ...error } = refusals[cause ?? ''] ?? { status: 400, ...MALFORMED }
   const requestId = newId()

@@ -58,7 +58,7 @@ export function webhookRouter(
       return
     }
     if (outcome === 'retired' || outcome === 'ping') {
-      // Nothing is stored for these. With a 200, the sender does not repeat the request.
+      // A ping or a delivery to a retired webhook is not stored. With a 200, the sender does not repeat the request.
       response.status(200).json({ success: true, data: { stored: false } })
       return
     }

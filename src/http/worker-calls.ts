@@ -45,7 +45,7 @@ const AT_ONCE = 8
 const place = (row: string, ordinal: 0 | 1) => ({ table: 'worker_calls', row, ordinal })
 
 /**
- * Returns the operations for a process that need not be the worker. While it is not, the worker performs those that need it.
+ * Returns the operations for a process that may not be the worker. It then leaves operations that need the worker to the worker.
  *
  * @param ended called after the worker has ended an operation, because the operation may have made a webhook
  */
@@ -75,7 +75,7 @@ export const leavingToWorker = (
 const needsWorker = ({ needsWorker: needs }: Operation, call: Parameters<Operation['handle']>[0]): boolean =>
   typeof needs === 'function' ? needs(call) : needs === true
 
-/** Leaves a call to the worker. @throws its Failure; `unavailable` if it did not begin; `unknown_outcome` if it did not end */
+/** Leaves a call to the worker. @throws its Failure; `unavailable`: no worker began the call; `unknown_outcome`: none ended it */
 async function ask(parts: Parts, operation: string, call: Call<unknown, unknown>) {
   const { db, vault, now, monotonic, newId } = parts
   const id = newId()
@@ -100,7 +100,7 @@ async function ask(parts: Parts, operation: string, call: Call<unknown, unknown>
     if (withdrawn === 1) throw new Failure('unavailable', 'no worker has begun it: nothing was done')
     ended = await answer(END_MS)
   }
-  // If this fails, the row is deleted at night.
+  // If the row cannot be deleted now, `forgetCalls` deletes it at night.
   await db.commit([deleteWorkerCall(id)]).catch((error: unknown) => warn(parts, error))
   if (!ended) throw new Failure('unknown_outcome', 'the worker did not answer: look whether it was done')
   if (!('failure' in ended)) return ended
@@ -149,7 +149,7 @@ export function performCalls(parts: Parts, operations: readonly Operation[]) {
   }
 }
 
-/** Deletes calls whose asking process has ended. */
+/** Deletes calls that are so old that no process waits for their answers any more. */
 export const forgetCalls = async ({ db, now }: Pick<Parts, 'db' | 'now'>): Promise<void> => {
   await db.commit([forgetWorkerCalls(now() - BEGIN_MS - 2 * END_MS)])
 }

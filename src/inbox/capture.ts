@@ -21,7 +21,7 @@ export type Captures = ReturnType<typeof createCaptures>
 /** How long a capture is open: long enough for a supplier to try again, short enough that people do not forget the capture. */
 const OPEN_MS = 15 * 60_000
 
-/** How long deliveries are kept after the capture has closed, so that people can look at the last one too. */
+/** How long deliveries are kept after the capture has closed, so that people can also look at a delivery that came at its end. */
 const KEPT_MS = 15 * 60_000
 
 /** One delivery shows the layout; ten show whether all have the same layout. Ten bodies of 256 KiB are 2.5 MiB. */
@@ -29,7 +29,7 @@ const CAPTURES_MAX = 10
 
 export function createCaptures(context: Pick<Context, 'db' | 'vault' | 'now' | 'newId' | 'log'>) {
   const { db, vault, now, newId, log } = context
-  /** The window as it is stored, except that `left` is already less by the deliveries that this process has taken since. */
+  /** The stored window, but with its `left` already reduced by the deliveries that this process has taken since the last read. */
   let window: CaptureWindow | undefined
   /** Path, reason and body of each delivery that this process has taken. A repeated delivery is not taken again. */
   let taken: string[] = []

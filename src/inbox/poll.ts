@@ -66,7 +66,7 @@ export async function pollOrders(polling: Polling, store: PolledStore): Promise<
   const { db, now } = polling
   const reading = await need(db, storeReadingOf(store.id), 'store', store.id)
   const wait = reading.ordersDueAt - now()
-  // A longer wait was set by a clock that has been put back since, and does not count.
+  // A wait of more than `WAIT_MAX_MS` was set before the clock was put back, and does not count.
   if (wait > 0 && wait <= WAIT_MAX_MS) return reading.failingSince === null ? readLateOrder(polling, store) : 0
   const take = await store.asking()
   const page = await store.ordersSince(reading.ordersCursor ?? reading.connectedAt - EARLIER_MS)

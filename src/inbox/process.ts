@@ -55,7 +55,7 @@ export interface ProcessDeps extends HandlerDeps, Pick<Context, 'vault' | 'rando
 /** The most rows of one run. With bodies of 256 KiB these rows take 25 MiB. */
 const BATCH_MAX = 100
 
-/** The most reads from supplier and stores in one run, all at once. Further reads wait, so that no order queues behind them. */
+/** The most reads from supplier and stores in one run, all at once. Further reads wait, so that no order waits behind them. */
 const READS_MAX = 8
 
 /** How long the further reads wait: about as long as eight reads take. */
@@ -214,7 +214,7 @@ async function settle(deps: ProcessDeps, row: Delivery, decideOn: () => Promise<
 const changesOf = (row: Delivery, { set, changes }: DeliveryVerdict): Change[] => [...changes, settleDelivery(row, set)]
 
 /**
- * Commits the changes. The delivery stays as it is when another run was faster, or when the database fails.
+ * Commits the changes. The delivery stays as it is when another run has settled it before, or when the database fails.
  *
  * @param instead returns other changes, to be committed when the first changes can never be committed. Otherwise the delivery
  *   would be tried again without end
@@ -242,7 +242,7 @@ function failed(deps: ProcessDeps, row: Delivery, error: unknown): DeliveryVerdi
   const now = deps.now()
   const lastError = messageOf(error).slice(0, 500)
   const wait = deliveryDelayMs(row.attempts + 1, deps.random())
-  // An orphan is tried many times without a failure. So its age ends it, and not the number of attempts.
+  // An orphan is tried many times without a failure. So it ends by its age, and not by the number of attempts.
   if (row.state === 'orphan') return { set: { state: 'orphan', notBefore: now + 60_000, lastError }, changes: [] }
   if (wait !== undefined) return { set: { state: 'retry', notBefore: now + wait, lastError }, changes: [] }
   const payload = { note: 'a delivery used up its attempts: replay it once the cause is gone', delivery: row.id }

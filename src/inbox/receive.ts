@@ -204,13 +204,13 @@ async function storeDelivery(
     deps.onStored()
     return { outcome: 'stored', id }
   }
-  // That no row was inserted does not prove an earlier row. So the earlier row is read before the delivery is acknowledged.
+  // A refused insert does not prove that the row is there. So the row of the first copy is read before this copy is acknowledged.
   const twin = await first(db, deliveryTwins({ source, deliveryId, bodyHmac, mac }))
   assert(twin, 'a delivery that was refused as a duplicate has a twin')
   return { outcome: 'duplicate', id: twin.id }
 }
 
-/** One or two wrong signatures come from strangers who try. Three within an hour and no right one mean a wrong secret. */
+/** One or two wrong signatures come from strangers who try. Three within an hour, and no right signature, mean a wrong secret. */
 const MISFITS_MIN = 3
 const MISFITS_MS = 3_600_000
 
@@ -247,7 +247,7 @@ function alertAllStale({ db, newId, now, log }: ReceiveDeps): void {
 /** Long enough for a few deliveries of a small shop, and so short that the suspicion ends soon after the clock is right. */
 const WINDOW_MS = 10 * 60_000
 
-/** One or two stale deliveries are replays or a slow queue. Three different stale ones and no fresh one mean a wrong clock. */
+/** One or two stale deliveries are replays or a slow queue. Three different ones and no fresh delivery mean a wrong clock. */
 const STALE_MIN = 3
 
 /** A stale delivery may stand for lost deliveries. Many stale deliveries within this time cause one sweep. */

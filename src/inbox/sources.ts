@@ -17,7 +17,7 @@ export interface Source {
   id: string
   /** The path of the source's endpoint, as a request names it. */
   path: string
-  /** `replaced`: a newer webhook took over; deliveries are counted separately. `retired`: its secret proves nothing any more. */
+  /** `replaced`: a newer webhook took over, and each counts its own deliveries. `retired`: its secret proves nothing any more. */
   state: 'live' | 'replaced' | 'retired'
   /** Returns the fault that the headers have, whatever the body is; undefined when only the body can show a fault. */
   faultOfHeaders(headers: Headers): string | undefined

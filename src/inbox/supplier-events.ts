@@ -105,7 +105,7 @@ export async function joinOrder(
 /** An event may come before its order is stored, or after a restore has lost the order. An orphan of a day was never ours. */
 const ORPHAN_MAX_MS = 24 * 60 * 60_000
 
-/** People are alerted of a delivery that is an orphan for this long. A delivery that came too early is joined much sooner. */
+/** People are alerted of a delivery that is an orphan for this long. A delivery that only came too early is joined earlier. */
 const ORPHAN_ALERT_MS = 15 * 60_000
 
 function orphan(

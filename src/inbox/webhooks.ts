@@ -149,7 +149,7 @@ const REPLACE_GAP_MS = 24 * 3_600_000
 export async function checkWebhooks(deps: CheckDeps) {
   const { db, supplier, now, log, publicUrl } = deps
   const held = await db.query(allWebhooks())
-  // The supplier cannot reach this service, and never could: no webhook there can lead here.
+  // The supplier cannot reach this service, and never could: none of the supplier's webhooks can lead here.
   if (publicUrl === null && held.length === 0) return { unheld: [], gone: [] }
   const [theirs, before] = await Promise.all([supplier.webhooks(), unheldWebhooks(db)])
   const ids = new Set(held.map(({ id }) => id))

@@ -143,7 +143,7 @@ function released(row: ListingRow, price: string): ListingRow {
   return due({ ...row, approvedPriceMinor: wantedPriceMinor, wantedPriceMinor: null, reason: null, detail: null })
 }
 
-/** Makes a listing due: the next batch decides on it, and pushes it even if the store seems to have the same. */
+/** Makes a listing due: the next batch decides on it, and pushes it even if the store seems to have the same content already. */
 const due = (row: ListingRow): ListingRow => ({ ...row, state: 'pending', attempts: 0, nextTryAt: 0 })
 
 /** Makes the next try of a listing due now. The waits between tries start from the shortest again. */

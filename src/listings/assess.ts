@@ -26,7 +26,7 @@ export interface Assessed {
 }
 
 /**
- * Reads everything that the listings of some offers depend on, and decides on each listing. The reads are few for any number.
+ * Reads everything that the listings of some offers depend on, and decides on each listing. More offers need no more reads.
  *
  * @param offers the offers, including offers that are gone
  * @param rows more listings to decide on, beside the listings of the offers
@@ -166,7 +166,7 @@ export function factsOf(row: ListingRow): ListingFacts {
     approvedPriceMinor: row.approvedPriceMinor,
     settled: row.state !== 'pending' && row.state !== 'failed',
     failing: row.attempts > 0,
-    // A push is open while the store may still have taken it. An answer that the store has something else ends that.
+    // A push is open while the store may still have taken it. An answer that the store has something else closes the push.
     open: sent !== null && !(differs && row.state === 'failed'),
     jumpFrom: isForeign(row) ? sent : known,
   }
@@ -195,7 +195,7 @@ function sentOf(row: ListingRow): ListingContent | null {
   }
 }
 
-/** Returns what the store confirmed last or said that it has; null when the store did neither. */
+/** Returns the content that the store has, as it confirmed or said last; null when the store did neither. */
 export function knownOf(row: ListingRow): ListingContent | null {
   const { knownPriceMinor, knownCurrency, knownName } = row
   if (knownPriceMinor === null || knownCurrency === null || knownName === null) return null

@@ -3,7 +3,7 @@
  * crash between the creation and its record makes no second product. Price and stock follow with the next push.
  *
  * A store that creates nothing now is not asked to create for a while. It goes on getting prices and stock. Once the store takes
- * a price or stock, `recordPushes` of `push.ts` makes the wait shorter.
+ * a price or stock, `recordPushes` of `push.ts` lets it be asked to create sooner.
  */
 import { publicationDelayMs } from '../domain/pace.ts'
 import { first } from '../storage/database.ts'

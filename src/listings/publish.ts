@@ -6,7 +6,7 @@
  *                 differing listings as pending, pushes them, and records each answer together with the end of the publication
  *
  * What may go wrong: if a crash comes before the answers are recorded, the same listings are pushed again under a higher
- * revision. That does a store no harm. A store that cannot be reached is paused, longer each time, and its queue stays. A
+ * revision. That does a store no harm. A store that cannot be reached is paused, longer after each try, and its queue stays. A
  * listing that a store refuses waits alone. One batch runs for a store at a time, so that no push overtakes another.
  */
 import { createHash } from 'node:crypto'
@@ -114,7 +114,7 @@ async function publishBatch(publisher: Publisher, store: SellingStore, to: To): 
 interface Work {
   offers: Offer[]
   rows: ListingRow[]
-  /** Whether these products changed. Then even a listing that waits for its next try is pushed at once. */
+  /** Whether the products of this work changed. Then even a listing that waits for its next try is pushed at once. */
   isNews: boolean
   /** The changes that end the work, for the commit that records the batch. */
   done: Change[]

@@ -36,7 +36,7 @@ export async function pushListings(
   const startedAt = monotonic()
   /** The answers by variant. A listing that is not in this map has no answer. */
   const answers = new Map<string, Acknowledgement>()
-  /** Why the store took nothing more. */
+  /** Why the store stopped taking listings; undefined where it took every message. */
   let failure: NotConfirmed | undefined
   for (let at = 0; at < pushes.length; at += store.batchSize) {
     const some = pushes.slice(at, at + store.batchSize)
@@ -76,8 +76,8 @@ interface PushedBatch {
 }
 
 /**
- * Records in one commit what the store answered. Where the store took nothing more, the work stays, and nothing is pushed until
- * a pause is over.
+ * Records in one commit what the store answered. Where the store stopped taking listings, the work stays queued, and nothing is
+ * pushed until a pause is over.
  */
 export async function recordPushes(publisher: Publisher, store: string, batch: PushedBatch): Promise<void> {
   const { now: clock, random, log } = publisher
@@ -247,7 +247,7 @@ export function confirmed(
       pushedAt: now,
       ...knownWith(content),
       knownCostMinor: costMinor,
-      // The approval ends: the approved price was pushed, or the price is another now. The next jump asks again.
+      // The approval ends: the approved price was pushed, or another price is wanted now. The next jump of the price asks again.
       approvedPriceMinor: state === 'synced' ? null : before.approvedPriceMinor,
     },
     now,
@@ -288,7 +288,7 @@ function causeOf(before: ListingRow, priceMinor: number, costMinor: number | nul
 
 /**
  * Commits the results of listings that did not change meanwhile. Where an operator has changed a listing, the operator's change
- * stays: it has made the listing due again, or ignores the listing.
+ * stays: the operator has made the listing due again, or ignores the listing.
  */
 async function commitUnchanged({ db }: Publisher, store: string, recorded: Recorded[], rest: Change[]): Promise<void> {
   for (let left = recorded; ; ) {
@@ -307,7 +307,7 @@ async function commitUnchanged({ db }: Publisher, store: string, recorded: Recor
       )
       const versions = new Map(stored.map(({ variant, version }) => [variant, version]))
       const unchanged = left.filter(({ row }) => versions.get(row.variant) === row.version - 1)
-      // Every listing is unchanged: something else is stale.
+      // Every listing is unchanged: another row of the commit is stale.
       if (unchanged.length === left.length) throw error
       left = unchanged
     }

@@ -40,7 +40,7 @@ export async function readVariants(
   const { variantsCursor, variantsReadAt } = await need(db, storeReadingOf(store), 'store', store)
   const age = variantsReadAt === null ? VARIANTS_EVERY_MS : Math.abs(began - variantsReadAt)
   if (age < VARIANTS_EVERY_MS) {
-    // After a failed page, the code below sets the age to the start of this last minute. So the next try is a minute later.
+    // After a failed page, the code below dates the last reading to the start of this last minute: the next try waits a minute.
     if (age >= VARIANTS_EVERY_MS - AGAIN_MS) return false
     // Earlier readings passed over each variant whose offer was not known yet, so new offers make a reading due.
     const news = syncWithNewOffers(variantsReadAt ?? 0, began)
@@ -52,7 +52,7 @@ export async function readVariants(
   if (page.outcome !== 'read') {
     log.warn('variants.unread', { store, outcome: page.outcome, detail: page.detail })
     if (variantsReadAt !== null) {
-      // What the store sold at the last reading goes on being pushed: those prices must not grow old.
+      // What the store sold at the last reading goes on being pushed, so that the prices in the store do not grow old.
       await db.commit([putStoreReading(store, { variantsReadAt: now - VARIANTS_EVERY_MS + AGAIN_MS })])
       return false
     }
@@ -115,7 +115,7 @@ async function listingsFor(
     const isOff = row !== undefined && (instead !== undefined || sellsOtherwise(row, sellable))
     if (row ? row.sku === sku && !isOff : candidates.length === 0) continue
     const listing = row ?? newListing(store, { variant: id, sku, linkedBy: 'sku' }, now)
-    // A pending listing is pushed again. The push reads what the store really has, and overwrites it.
+    // A pending listing is pushed again. The push reads what the store really has, and replaces that by what it should have.
     const again = isOff && { state: 'pending' as const }
     if (instead) prices.push({ ...instead.price, id: newId(), store, variant: id, at: now, cause: 'shop' })
     rows.push({ ...listing, ...again, ...instead?.row, sku, version: listing.version + 1, changedAt: now })
@@ -140,7 +140,7 @@ function priceInstead(row: ListingRow, text = '') {
   }
 }
 
-/** Whether the reason is wrong: the store sells more than it should without that reason, or has the reason and does not. */
+/** Whether `stock_elsewhere` is missing although the store sells more than it should, or is set although the store does not. */
 const sellsOtherwise = ({ state, reason, knownStock }: ListingRow, sellable: number | undefined): boolean =>
   state === 'synced' &&
   knownStock !== null &&

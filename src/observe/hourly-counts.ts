@@ -16,7 +16,7 @@ export function createHourlyCounts({ db, now }: { db: Pick<Database, 'commit'>; 
   }
   return {
     count: (name: ActivityName, count = 1, part = ''): void => add(hourOf(now()), name, part, count),
-    /** Writes the counts since the last call. @throws Failure; the next call then writes these counts */
+    /** Writes the counts since the previous call. @throws Failure; the next call then writes these counts */
     async write(): Promise<void> {
       const rows = [...waiting.values()].filter(({ count }) => count !== 0)
       waiting = new Map()

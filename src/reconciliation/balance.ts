@@ -32,10 +32,10 @@ import { reportDiscrepancy } from '../storage/discrepancies.ts'
 
 const HOUR = 3_600_000
 
-/** The amount of an order comes with its answer or a read soon after. No reading counts while a younger order has no amount. */
+/** An order's amount comes with its answer or a read soon after. A balance does not count while a younger order has no amount. */
 const YOUNG_MS = HOUR
 
-/** Movements are kept as long as the rows of the deliveries, so that a quarter's bill can be compared with them. */
+/** Movements of the account are kept as long as the rows of deliveries, so that a quarter's bill can be compared with them. */
 const KEPT_MS = 90 * 24 * HOUR
 
 type Explaining = Pick<Ordering, 'db' | 'now' | 'newId' | 'log' | 'wake'>
@@ -65,7 +65,7 @@ export async function explainBalance(ordering: Explaining, reading: BalanceReadi
   try {
     return await judge(ordering, reading)
   } catch (error) {
-    // The failure is only logged: the next reading is judged again, and the caller needs this reading for other purposes.
+    // The failure is only logged: the next reading is judged as well, and the caller needs this reading for other purposes.
     if (!(error instanceof StaleWrite)) ordering.log.warn('balance.unjudged', { error: messageOf(error) })
     return undefined
   }
@@ -122,7 +122,7 @@ function opening(ordering: Explaining, reading: BalanceReading): Change[] {
   ]
 }
 
-/** Returns what our purchases say about the instant of a reading, and the changes that mark these purchases as counted. */
+/** Returns what our purchases took and gave back before a reading, and the changes that mark these purchases as counted. */
 async function whatWeKnow({ db, now }: Explaining, { readAt, currency, amountMinor }: BalanceReading) {
   const returns = async (kind: OwedBack) => {
     const row = await first(db, returnsBefore(kind, readAt))

@@ -61,7 +61,7 @@ import { sweep } from './sweep.ts'
 /** The most pages of a scan. A scan reads as many as a sweep: the whole list, if need be. */
 const PAGES_MAX = 10_000
 
-/** Once buying has resumed, orders that are not reattached yet are tried again at this interval. */
+/** After buying has resumed, the time between two tries to reattach the orders that are left. */
 const LATER_MS = 15 * 60_000
 
 /** The number of noted orders whose parts are looked up together. */
@@ -81,7 +81,7 @@ export async function reattachOrders(ordering: Ordering): Promise<'over' | 'due'
   if (hold?.actor === START_ACTOR) return compare(ordering, newest, hold.unknownFrom ?? 0)
   if (stored.restoredAt === null) return hold ? compare(ordering, whole, 0) : 'over'
   const now = clock()
-  // The clock may have been put back since the last round. That round counts as begun now, or the next would wait too long.
+  // The clock may have been put back since the previous round. That round counts as begun now, or the next would wait too long.
   const epoch = { ...stored, roundAt: stored.roundAt === null ? null : Math.min(stored.roundAt, now) }
   if (epoch.roundAt !== stored.roundAt) await db.commit([setEpoch(epoch, now)])
   const held = hold !== undefined
@@ -90,7 +90,7 @@ export async function reattachOrders(ordering: Ordering): Promise<'over' | 'due'
     ...gapsOf(dialect),
     gapMs: epoch.reattachedAt === null || held ? dialect.scanGapSeconds * 1_000 : LATER_MS,
   }
-  // If the clock was ahead at the restore, the wall clock cannot time the wait. Then the monotonic clock below does so alone.
+  // If the clock was ahead at the restore, the wall clock cannot time the wait for this round. The monotonic clock below does so.
   const restoredAt = stored.restoredAt > now ? 0 : stored.restoredAt
   if (now < nextRoundAt({ ...epoch, restoredAt }, gaps)) return 'due'
   // The wait by the monotonic clock begins after the wait by the wall clock. Only the wall clock knows rounds of other processes.
@@ -122,7 +122,7 @@ export async function reattachOrders(ordering: Ordering): Promise<'over' | 'due'
   return 'done'
 }
 
-/** Returns the rounds that this process knows. A new process waits again: a request from before the restore may be on its way. */
+/** Returns this process's own times of rounds. A new process waits again, because an old request may still be on its way. */
 function roundsOf({ pace, monotonic }: Pick<Ordering, 'pace' | 'monotonic'>, epoch: number): Rounds {
   if (pace.rounds?.epoch !== epoch) pace.rounds = { epoch, restoredAt: monotonic(), roundAt: null }
   return pace.rounds
@@ -209,7 +209,7 @@ async function reattachParts(ordering: Ordering): Promise<void> {
       const key = `${part.lineId} ${part.part}`
       if (seen.has(key)) continue
       seen.add(key)
-      // The latest generation comes first. It was sent only after the earlier generations had failed or were written off.
+      // The latest generation comes first. It was sent only after the generations before it had failed or were written off.
       for (const { generation, supplierOrderId } of (await unattachedOf(ordering, part)).toReversed()) {
         if (ordering.signal?.aborted) throw new Failure('unavailable', 'the service is being stopped')
         await reattachOne(ordering, part, generation, supplierOrderId)
@@ -289,7 +289,7 @@ interface StartParts extends EpochParts {
 /**
  * Finds out at the start whether the database is the one that was used last, before anything else is done with it.
  *
- * The database counts as restored when it lacks the attempt that the marker beside it names, or when its epoch is an earlier one.
+ * The database counts as restored when it lacks the attempt that the marker names, or when its epoch is before the marker's.
  * It also counts as restored when there is no marker, because then only the database was copied here.
  *
  * A new database buys nothing before the supplier's orders were compared (see `compare`), unless all stores were made with
@@ -308,7 +308,7 @@ export async function recogniseRestore(parts: StartParts & { marker: Marker }): 
     return true
   }
   if (!epoch) {
-    // The marker is written first. A crash in between leaves a marker that asks for nothing.
+    // The marker is written first. After a crash in between, the marker names no attempt, so the database need not have one.
     await marker.begin({ epoch: 1, attempt: null })
     await db.commit(await beginningOf(parts))
     return false
@@ -320,7 +320,7 @@ export async function recogniseRestore(parts: StartParts & { marker: Marker }): 
 }
 
 /**
- * Holds buying until the newest orders are compared. A hold of a restore or of a new database stays: it compares more. When
+ * Holds buying until the newest orders are compared. A hold of a restore or a new database stays: more must be compared. When
  * such a hold waits for a person, the orders are reattached again: the database may be a copy from before that person's answer.
  */
 async function heldFromStart({ db, now }: StartParts): Promise<Change[]> {
@@ -402,8 +402,8 @@ async function reasonOf(
  * Notes that the database was put back. Begins a new epoch, and holds buying until the supplier's orders are reattached.
  * Purchases with an open outcome count as sent just now, because the database does not know when they were sent.
  *
- * @param noted.epochMin the highest epoch that is known from elsewhere
- * @param noted.unknownFrom the instant from which the database knows nothing; default: the last instant that it has noted
+ * @param noted.epochMin the highest epoch that the caller knows of; the new epoch is higher
+ * @param noted.unknownFrom the instant from which the database knows nothing; default: the latest instant that it has noted
  * @param noted.also changes that go into the same commit
  */
 export async function noteRestore(
@@ -422,7 +422,7 @@ export async function noteRestore(
   const next = Math.max(known, Number.isFinite(epochMin) ? epochMin : known) + 1
   const last = await first(db, lastInstants())
   const latest = unknownFrom ?? Math.max(0, last?.sentAt ?? 0, last?.receivedAt ?? 0, last?.readAt ?? 0)
-  // Orders that an earlier restore has not reattached are still unknown. A new database knows no order before it is compared.
+  // Orders that the restore before has not reattached are still unknown. A new database knows no order before it is compared.
   const pending = before && (await restoreHold(db))?.actor === RESTORE_ACTOR && before.reattachedAt === null
   const from = pending ? Math.min(before.unknownFrom, latest) : latest
   const epoch: Epoch = { ...firstEpoch, epoch: next, restoredAt: now, unknownFrom: from }
@@ -472,7 +472,7 @@ const newest: Comparison = {
  * Searches the supplier's orders. If they speak for a restore, the database counts as restored from then on.
  *
  * @param unknownFrom the database may know nothing after this instant
- * @returns `due` when another search runs or has failed just now; else `done`, and buying goes on or waits as after a restore
+ * @returns `due` when another search runs or has failed just now; else `done`: buying goes on, or is held as after a restore
  * @throws Failure `unavailable` when the list could not be read; buying stays on hold, and the next search tries again
  */
 async function compare(

@@ -25,7 +25,7 @@ import { afterSuspicion, checkUnlisted, maySpend, recordOrphans, suspectedFrom }
 /** The most pages of a sweep: a million orders at a hundred a page. */
 const PAGES_MAX = 10_000
 
-/** The most purchases whose order is expected in the list, because they are held in memory. Others are only read one by one. */
+/** The most purchases whose order is expected in the list: memory holds them. The orders of others are only read one by one. */
 const LISTED_MAX = 10_000
 
 /** The most orders that are asked for one by one when the list lacks them. A list that lacks more orders cannot be believed. */
@@ -98,7 +98,7 @@ async function compareList(ordering: Ordering, state: SweepState, to: number | u
   const { swept } = state
   const pages = pagesSince(ordering, swept.fromAt, {
     pagesMax: PAGES_MAX,
-    // An unreadable order makes the sweep incomplete, but must not hide the older ones.
+    // An unreadable order makes the sweep incomplete, but must not keep the sweep from reading older orders.
     onUnreadable: (rows) => {
       swept.unreadable += rows.length
     },
@@ -184,7 +184,7 @@ async function compareKnown(ordering: Ordering, swept: Swept, orders: SupplierOr
     db.query(purchasesByExternalId(references)),
     db.query(purchasesBySupplierOrder(orders.map(({ id }) => id))),
   ])
-  // Orders are also matched by id: a list may have no references, and an adopted order may have another reference.
+  // Orders are also matched by id: a list may have no references, and an adopted order may not have the purchase's reference.
   const known = new Set(byOrder.map(({ supplierOrderId }) => supplierOrderId))
   const ordersOf = Map.groupBy(orders, ({ externalOrderId }) => externalOrderId)
   const referred = new Set(byReference.map(({ id }) => id))
@@ -218,13 +218,13 @@ async function compare(ordering: Ordering, purchase: Purchase, orders: SupplierO
   return true
 }
 
-/** Returns the instant from which a sweep of thirty days reads the list now. */
+/** Returns from which instant the nightly sweep reads: thirty days ago, or before that for a written-off purchase. */
 export async function wholeFrom({ db, now }: Pick<Ordering, 'db' | 'now'>): Promise<number> {
   const oldest = await first(db, oldestWrittenOff(now() - NIGHTLY_MS))
   return nightlyFrom(now(), oldest?.sentAt ?? null)
 }
 
-/** Says whether the last sweep of thirty days did not come to its end, or whether the service was down at its hour. */
+/** Says whether the latest nightly sweep did not come to its end, or whether the service was down at the hour of the sweep. */
 async function isOverdue({ db, now }: Pick<Ordering, 'db' | 'now'>): Promise<boolean> {
   const [[complete], [begun]] = await Promise.all([
     db.query(lastSweepOver(NIGHTLY_MS, 'complete')),
@@ -241,7 +241,7 @@ interface Underway {
   ended: Promise<void>
 }
 
-/** Creates the runner of sweeps. A caller joins a sweep under way that looks back as far, instead of starting another sweep. */
+/** Creates the runner of sweeps. A caller joins a sweep under way that looks back at least as far as the caller wants. */
 export function createSweepRunner(ordering: Ordering) {
   const running = new Set<Underway>()
 
@@ -270,7 +270,7 @@ export function createSweepRunner(ordering: Ordering) {
      * @throws Failure `unavailable` while the service is being stopped
      */
     start: async (cause: string) => (await whole(cause)).begun,
-    /** Sweeps the last two days, or thirty when the night's sweep did not come to its end. Resolves when the sweep has ended. */
+    /** Sweeps the last two days, or thirty when the nightly sweep did not come to its end. Resolves when the sweep has ended. */
     recent: async (cause: string) => {
       const overdue = await isOverdue(ordering)
       const one = overdue ? await whole(cause) : run(ordering.now() - RECENT_MS, cause, false)

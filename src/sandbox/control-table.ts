@@ -11,7 +11,7 @@ import type { Order } from './orders.ts'
 import { Refusal } from './refusal.ts'
 import type { World } from './world.ts'
 
-/** The most records in a list, newest first. Larger tests read the ledger. */
+/** The most records in a list, newest first. Tests with more records than this read the ledger. */
 const listedMax = 10_000
 
 export interface ControlParts {

@@ -13,7 +13,7 @@ export interface LedgerEntry {
   at: number
 }
 
-/** The independent record of charges, refunds and issued keys. It also says whether the sums add up. */
+/** The sandbox's own record of charges, refunds and issued keys, which also says whether the sums add up. */
 export type LedgerReport = ReturnType<Ledger['report']>
 
 export type Ledger = ReturnType<typeof keepLedger>
@@ -57,7 +57,7 @@ export function keepLedger({ db, now, balanceLowMinor }: Ground, webhooks: Webho
       const crossed = before >= balanceLowMinor && before - order.amountMinor < balanceLowMinor
       if (crossed) webhooks.emit('balance.low', {})
     },
-    /** Gives the amount back. A second refund of an order violates the unique index, so its transaction fails. */
+    /** Gives the amount of the order back. A second refund of an order violates the unique index, so its transaction fails. */
     refund: (order: Order): void => {
       append.run({ ...entryOf(order), kind: 'refund', idempotencyKey: null, at: now() })
       move.run(order.amountMinor)

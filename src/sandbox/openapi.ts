@@ -132,7 +132,7 @@ function operationOf(dialect: Dialect, id: string, summary: string, parts: Parts
   }
 }
 
-/** Adds the response of a success to those of the errors. Where both have the same status, the schema allows either. */
+/** Adds the response of a success to those of the errors. Where both have the same status, its schema allows either response. */
 function withSuccess(status: string, success: Schema, failures: Schema): Schema {
   if (!(status in failures)) return { [status]: success, ...failures }
   const schemaOf = (response: unknown) => valueAt(response, 'content.application/json.schema')

@@ -47,7 +47,7 @@ export function keepOrders(ground: Ground, ledger: Ledger, offers: Offers, webho
     })
 
   return {
-    /** Returns the earlier outcome of a key while it is remembered. Refuses a different request with the same key. */
+    /** Returns the outcome of the first request with a key, while it is remembered. Refuses another request with the same key. */
     recall: (key: string, fingerprint: string): Decision | undefined => memory.recall(key, fingerprint, now()),
     /** Decides a well-formed request. Decision, charge and memory of the key are one transaction. */
     place: db.transaction((key: string, fingerprint: string, request: OrderRequest): Decision => {
@@ -76,7 +76,7 @@ export function keepOrders(ground: Ground, ledger: Ledger, offers: Offers, webho
       memory.forget(now())
       return due.length
     },
-    /** These three functions end an order by hand, for tests; undefined when the state of the order does not allow it. */
+    /** The next three functions end an order by hand, for tests. They return undefined when its state does not allow that. */
     complete: byHand((order) => complete(book, order)),
     fail: byHand((order, message: string) => comeBack(book, order, 'failed', message)),
     refund: byHand((order) => comeBack(book, order, 'refunded', '')),

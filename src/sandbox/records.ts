@@ -180,7 +180,7 @@ export const pageRecord = (dialect: Dialect, page: Page, items = dialect.paging.
 export const pageSchema = (dialect: Dialect, item: Schema, items: string): Schema =>
   items === '' ? { type: 'array', items: item } : objectOf(pageFields(dialect, items, item))
 
-/** Wraps the answer of a success. @param path the path of the content; pages may have another path than records */
+/** Wraps the answer of a success. @param path the path of the content; the dialect may give pages another path than records */
 export function successBody({ envelope, flags }: Dialect, data: unknown, path = envelope.data): unknown {
   const { success } = envelope
   const yes = flagValue(flags.success, true)
@@ -256,7 +256,7 @@ export function instantSchema({ instants }: Dialect): Schema {
   return { type: 'integer', format: 'int64', description: `Unix time in ${unit}.` }
 }
 
-/** The last instant that was written, and its text. Offers that never changed share one instant, so most use this text again. */
+/** The instant that was written last, and its text. Offers that never changed share one instant, so most use this text again. */
 const lastInstant = { at: Number.NaN, text: '' }
 
 function instantValue({ instants }: Dialect, at: number): string | number {

@@ -14,7 +14,7 @@ export class Refusal extends Error {
   }
 }
 
-/** A kind without a code in the dialect is answered with its own name as the code, and with this usual status. */
+/** A kind without a code in the dialect is answered with its own name as the code, and with this status. */
 const usualStatuses: Record<ErrorKind, number> = {
   invalid: 400,
   unauthenticated: 401,

@@ -44,7 +44,7 @@ export type Webhooks = ReturnType<typeof keepWebhooks>
 /** The most webhooks. Rotations need far fewer: only a client in an endless loop creates more. */
 export const webhooksMax = 50
 
-/** Waits between attempts, in milliseconds: 1 s, 5 s, 30 s, 2 min, 10 min, 1 h, 6 h, 24 h. After the last, a delivery is dead. */
+/** Waits between attempts: 1 s, 5 s, 30 s, 2 min, 10 min, 1 h, 6 h, 24 h. If the ninth attempt fails too, a delivery is dead. */
 const waitsMs = [1_000, 5_000, 30_000, 120_000, 600_000, 3_600_000, 21_600_000, 86_400_000]
 
 /** A reordered delivery waits for the next delivery of its webhook, but not longer than this. */

@@ -26,7 +26,7 @@ interface ListDeclaration<R extends Route, I extends z.ZodType, C extends keyof 
   route: R
   allowed: Allowed
   summary: string
-  /** Query parameters besides the page. */
+  /** Query parameters besides those that choose the page. */
   filters?: F
   /** The parameter for the next page: `before` takes the id of the last row, `after` the store's own id (default: `before`). */
   by?: C

@@ -185,7 +185,7 @@ const Status = view(
       supplier: {
         unreachableSince: outage?.beganAt ?? null,
         error: outage?.error ?? null,
-        // Until the supplier answers this process, its last known answer is the balance in the database.
+        // Until the supplier answers this process, its last known answer is the newest reading of the balance in the database.
         lastAnswerAt: supplier.reach().answered?.lastAt ?? balance?.readAt ?? null,
         answerMs: answerTimes(supplier.reach().answerMs),
         quota: quotaView(supplier.quota()),
@@ -222,7 +222,7 @@ function refusedView({ since, reasons }: ReturnType<Inbox['refused']>) {
   }
 }
 
-/** States in which a purchase that is not held needs the supplier next. */
+/** States in which a purchase that is not held needs a request to the supplier next. */
 const waitsForSupplier: readonly PurchaseState[] = ['planned', 'waiting', 'sending', 'unknown', 'accepted']
 
 type Total<R> = R & { total: number }

@@ -32,7 +32,7 @@ export async function testStore(
   ]
 }
 
-/** Makes a missing webhook and reports this. The service itself does the same every quarter of an hour. */
+/** Makes the store's webhook if it is missing, and reports how the webhook is. The service makes it too, every 15 minutes. */
 async function webhookFinding(
   db: Db,
   provision: NonNullable<Store['provision']>,
@@ -65,7 +65,7 @@ async function ordersFinding(db: Db, store: string): Promise<StoreFinding> {
   return sound('orders', `last read ${instant(reading.ordersReadAt)}; those paid since ${from} are bought`)
 }
 
-/** The most reasons that are shown for each state. */
+/** The most reasons that are shown for each state of the store's listings. */
 const REASONS_SHOWN = 3
 
 async function listingFindings(db: Db, store: string, readsVariants: boolean): Promise<StoreFinding[]> {

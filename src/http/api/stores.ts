@@ -103,7 +103,7 @@ export function storeAt(
   return store
 }
 
-/** How refusals name the configuration where the worker performs the request: it is the worker's. */
+/** How a refusal names the configuration when the worker performs the request: the worker's configuration decides. */
 const OF_CALLER = 'the configuration of the process that calls stores'
 
 /** The operations of stores: where each store is, how publishing to it goes, and which secret signs its callbacks. */

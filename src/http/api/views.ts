@@ -35,7 +35,7 @@ export const oneOf = <const T extends readonly string[]>(values: T) => z.string(
 export const amountOf = <M extends number | null>(minor: M, currency: string) =>
   (minor === null ? null : formatDecimal({ minor, currency })) as M extends null ? string | null : string
 
-/** The amounts that are shown for the minor units of a row. */
+/** For each column `nameMinor` of a row, a field `name`: the amount as text, null only where the column may be null. */
 type Amounts<R> = {
   [Name in keyof R as Name extends `${infer Shown}Minor` ? Shown : never]: null extends R[Name] ? string | null : string
 }
