@@ -18,7 +18,7 @@ import { doubt } from './progress.ts'
 /** How many offers are marked gone in one commit: as many as a page has, so that the commit is as small as a page's. */
 const BATCH = 100
 
-/** Offers may be found again while a batch is decided, which makes the batch stale. Five times in a row is no coincidence. */
+/** While a batch is decided, an event may find one of its offers: then the batch is stale. Five times is no coincidence. */
 const STALE_MAX = 5
 
 /** How many rowids one statement reads. To read so many takes a few milliseconds of the event loop. */

@@ -226,7 +226,7 @@ async function sayPageSize({ db, now, log }: Catalogue, { run, pages }: SyncRead
   log.warn('sync.page_size', { runId: run.id, count: kept, detail: `${asked} were asked for` })
 }
 
-/** Returns the columns of a run that may change while the run is read. */
+/** Returns the columns of a sync run that change while it reads the catalogue: all but the three that are set at its start. */
 function progressOf(run: SyncRun): Partial<SyncRun> {
   const { id, cause, startedAt, ...rest } = run
   return rest

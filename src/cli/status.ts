@@ -156,7 +156,7 @@ function openAlert(alert: Alert, call: Call): string {
 
 /** Something that waits for a person, as `status` and `doctor` show it. */
 export interface Duty {
-  /** The check of `doctor` that this duty belongs to. */
+  /** The check of `doctor` that fails or warns because of this duty: something that waits for a person. */
   check: 'answers' | 'listings' | 'dead letters' | 'paid orders' | 'discrepancies' | 'alerts'
   level: 'warn' | 'fail'
   /** The matter in words, with its count: `2 purchases in review`. */

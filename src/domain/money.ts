@@ -111,7 +111,7 @@ export function raiseByPercent(minor: number, percent: string): number {
 
 /** The prices that leave the remainder `at` when divided by `every`, in minor units. */
 export interface Pattern {
-  /** 5 for steps of 0.05; 100 for the ending .99, which comes once in each whole unit. */
+  /** How far such prices lie apart: 5 for steps of 0.05; 100 for the ending .99. */
   every: number
   /** 0 for steps; 99 for the ending .99. */
   at: number

@@ -14,7 +14,7 @@ type Stated<T> = { [K in keyof T]-?: undefined extends T[K] ? Exclude<T[K], unde
 
 /** The supplier's facts about one offer. Amounts in minor units of `currency`, instants in epoch milliseconds. */
 export interface OfferFact extends Stated<Omit<SupplierOffer, 'asOf' | 'unread'>> {
-  /** The API/VIP price of one unit. With a fault, it is the last good price, or 0 when there never was a good price. */
+  /** What one unit costs us (the API/VIP price). With a `costFault`, the last good price, or 0 when there never was one. */
   costMinor: number
   /** When this fact was true at the supplier; `UNDATED` where that instant cannot be read. */
   asOf: number

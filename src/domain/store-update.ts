@@ -29,7 +29,7 @@ interface OfLine {
 /** Brings licence keys of a line to its store. If the store already has all keys, it only states that the line is complete. */
 export interface LineFulfilled extends OfLine {
   type: 'line.fulfilled'
-  /** Units that the store has after this update: those that it had confirmed before the first push, and those of this update. */
+  /** Units that the store has after this update: the units in it, and those confirmed before the first attempt to push it. */
   delivered: number
   /** `delivered` is all that was ordered. */
   complete: boolean

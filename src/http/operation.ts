@@ -303,7 +303,7 @@ function brokenBy(error: unknown): z.infer<typeof Broken> {
   return { type: 'error', code, message }
 }
 
-/** The data of a success that is a file and not JSON. */
+/** The data of a successful answer that is a file and not JSON. */
 export interface SentFile {
   /** The name under which a browser stores the file. */
   name: string

@@ -272,7 +272,7 @@ const UNTAKEN_MS = 7 * DAY_MS
 /** Every price of a store is kept for a month, and one price a day for a year: questions about orders go back so far. */
 const PRICES_MS = 30 * DAY_MS
 const DAILY_PRICES_MS = 365 * DAY_MS
-/** Each night thins the prices of this many days: a week, because the service may have been down on earlier nights. */
+/** Each night keeps one price a day of this many days: a week, because the service may have been down on earlier nights. */
 const THINNED_MS = 7 * DAY_MS
 
 /** Outages are kept for as long as people ask about an order. */

@@ -45,7 +45,7 @@ type Closing = Pick<StoreOrder, 'id' | 'store' | 'reference'>
  * Returns the changes that close an order and enqueue an update for its store; none while the order may not be closed.
  *
  * @param confirmed an update of the order that its store has just confirmed
- * @param keysMayWait whether its shop may have keys that wait for the rest of the order
+ * @param keysMayWait whether the order's store is one that can keep keys back until the rest of the order has come
  */
 export async function closing(
   ordering: Ordering,

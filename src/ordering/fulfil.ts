@@ -264,7 +264,7 @@ async function waitForOrder(
   if (handsOver === undefined) {
     const known = await first(fulfilment.db, entitlementOf(update.order.store, update.order.reference))
     if (known?.standing !== 'cancelled') return park(fulfilment, row, detail)
-    // The update may be dropped: once the order is paid again, it closes again, with a new update.
+    // The order is cancelled, so the update may be dropped: once the order is paid again, it closes again, with a new update.
     await fulfilment.db.commit([markEffectDone(row.id, row.attempts, fulfilment.now())])
     return
   }

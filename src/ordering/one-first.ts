@@ -8,7 +8,7 @@ import type { Ordering } from './context.ts'
 
 /** How long a price that the supplier has stated counts. */
 export const SAID_MS = 60_000
-/** A first purchase unanswered for this time no longer delays the others of its offer, if the offer can be read again. */
+/** How long an unanswered purchase that was sent ahead delays the others of its offer, if the offer can be read again. */
 const FIRST_MS = 5_000
 /** The number of prices that are remembered. Without a remembered price, one more purchase goes alone. */
 const PRICES_MAX = 10_000

@@ -229,7 +229,7 @@ export interface PurchaseSubject {
   order: { store: string; reference: string; line: string }
   sku: string
   name: string | null
-  /** What one unit costs now; null when the supplier asks another currency, or no offer is known. */
+  /** What one unit costs now; null when the offer is unknown, has a cost fault, or is not in the currency of the purchase. */
   costMinor: number | null
 }
 

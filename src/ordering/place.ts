@@ -124,7 +124,7 @@ function preparing(ordering: Ordering, lacking: ReadonlyMap<string, string>): (d
   const queue: Turn[] = []
   let isRunning = false
 
-  /** Prepares the first of the queue and the purchases behind it that can go with it. They share the commit of their intents. */
+  /** Prepares the first purchase of the queue and those behind it that can go with it. One commit stores all their intents. */
   async function prepareNext(): Promise<void> {
     const ready: { turn: Turn; judged: Loaded }[] = []
     let besideMinor: number | undefined

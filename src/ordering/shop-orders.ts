@@ -242,7 +242,7 @@ function doubtOf(
 /** A line of ours. `listing`: the listing of its variant, if that has another SKU than the line. Then the line is not bought. */
 type LineRead = LineNow & { units: number; listing?: ListingRow }
 
-/** Returns our lines of an order, by the shop's ids: lines that were taken, and lines whose SKU or variant is a listing. */
+/** Returns our lines of an order by their ids in the shop: lines already taken, and lines whose SKU or variant has a listing. */
 async function linesNow(
   ordering: Ordering,
   store: string,

@@ -41,7 +41,7 @@ export const receiveWith = (at: AtPoint | undefined, receive: Inbox['receive']):
         const receipt = await receive(request)
         if (receipt.outcome !== 'stored') return receipt
         at('received')
-        // `nextTick` runs after the caller, which awaits the receipt, has answered, and before the event loop goes on.
+        // The caller answers the sender as soon as it has the receipt. `nextTick` runs right after that, before other events.
         process.nextTick(at, 'acknowledged')
         return receipt
       }

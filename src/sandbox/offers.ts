@@ -8,7 +8,7 @@ export interface Offer extends Product {
   updatedAt: number
 }
 
-/** A change by hand; fields that are left out stay. `stock` sets the stock of the product's origin, and the other to 0. */
+/** A change by hand; absent fields stay. `stock` sets the stock of the product's origin, local or provider; the other is 0. */
 export interface OfferChange {
   stock?: number | undefined
   localStock?: number | undefined

@@ -37,7 +37,7 @@ export interface SandboxOptions extends Partial<Pick<WorldOptions, Optional>> {
   offers?: number
   /** The rate limit. Default: 600. */
   requestsPerMinute?: number
-  /** Whether a timer moves the world and sends deliveries. If false, callers move it by `advance` and send by `deliverDue`. */
+  /** Whether a timer settles due orders and sends deliveries. If false, callers do it by `advance` and `deliverDue`. */
   automatic?: boolean
   /** The demo that the page of the sandbox shows; only set in a demo. */
   demo?: SandboxDemo | undefined

@@ -22,7 +22,7 @@ export interface Epoch {
   restoredAt: number | null
   /** The database may lack supplier orders that were placed after this instant. */
   unknownFrom: number
-  /** How many scans of the supplier's orders were valid so far, and when the last round of scanning began, valid or not. */
+  /** How many scans of the supplier's orders were completed, and when the last round of reattaching began, completed or not. */
   scans: number
   roundAt: number | null
   /** Orders in the last valid scan that could not be read. */
@@ -33,7 +33,7 @@ export interface Epoch {
   reattachedAt: number | null
 }
 
-/** The end of a list that does not show all orders. */
+/** Where the supplier's lists ended at their limit, so that older orders were not shown. */
 export interface ListEnd {
   /** How many orders the supplier's lists show at most. */
   listMax: number

@@ -286,7 +286,7 @@ export const balanceAccounts = sqliteTable('balance_accounts', {
   /** When the newest fully explained reading was taken; and when the newest judged reading was taken, explained or not. */
   explainedAt: instant('explained_at').notNull(),
   judgedAt: instant('judged_at').notNull(),
-  /** A fall that nothing explains came after this instant, and no sweep has looked yet for an order that explains the fall. */
+  /** The balance fell after this instant for no known reason, and no sweep has yet looked for an order that explains the fall. */
   suspectFrom: instant('suspect_from'),
 })
 
@@ -567,7 +567,7 @@ export const discrepancies = sqliteTable(
   {
     id: text('id').primaryKey(),
     kind: text('kind').$type<DiscrepancyKind>().notNull(),
-    /** The id of the purchase; of the supplier's order where no purchase is known; of the reading where the balance differs. */
+    /** The id of the purchase; if none is known, of the supplier's order; for a difference of the balance, of its reading. */
     subject: text('subject').notNull(),
     supplierOrderId: text('supplier_order_id').notNull(),
     /** The reference of our stores that an orphan carries; null for all other kinds. */

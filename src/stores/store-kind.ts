@@ -51,7 +51,7 @@ export interface StoreNeeds extends Connecting {
   secretsOf: (store: string) => readonly Buffer[]
   /** Returns the secret that the shop with this id signs its deliveries with. It has letters and digits only. */
   webhookSecretOf: (store: string) => string
-  /** Returns since when the `previousSecret` of the shop with this id is known, epoch ms. Default: since now. */
+  /** Returns when Quayside first saw the present `previousSecret` of the shop with this id, epoch ms. Default: now. */
   earlierSecretSince?: (store: string) => number | undefined
   /** Default: a timer of this machine. */
   sleep?: ((ms: number) => Promise<void>) | undefined

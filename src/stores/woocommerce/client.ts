@@ -80,7 +80,7 @@ interface Failed extends ShopFailure {
   data?: unknown
 }
 
-/** WordPress works before it answers: a hundred products with slow plug-ins need most of this time. `settleMs` is longer. */
+/** To write a hundred products, WordPress with slow plug-ins needs most of this time. The `settleMs` of the store is longer. */
 const WRITE_DEADLINE_MS = 60_000
 const READ_DEADLINE_MS = 30_000
 
