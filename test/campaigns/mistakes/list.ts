@@ -86,9 +86,9 @@ export const mistakes: readonly Mistake[] = [
     does: 'sends a request before the intent to send it is stored',
     edits: [
       {
-        file: 'ordering/advance.ts',
-        find: 'await db.commit(move.changes)',
-        replace: `const stored = db.commit(move.changes)
+        file: 'ordering/send.ts',
+        find: 'await ordering.db.commit(move.changes)',
+        replace: `const stored = ordering.db.commit(move.changes)
     if (move.moved?.decision.next === 'sending') stored.catch(() => {})
     else await stored`,
       },
