@@ -49,8 +49,6 @@ export interface HttpOptions {
   limits?: Partial<ServerLimits>
 }
 
-export type HttpServer = ReturnType<typeof createHttpServer>
-
 export function createHttpServer(options: HttpOptions) {
   const limits = { ...serverLimits, ...options.limits }
   let drainingSince: number | undefined

@@ -70,8 +70,6 @@ export const countKeysLeft = statement((orderIds: string[], by: number) =>
     .where(and(inArray(purchases.orderId, orderIds), leftBy(by))),
 )
 
-export const keysOfHandOver = rowsBy(licenceKeys, ['handOverId'], licenceKeys.ordinal)
-
 /** Which purchases hold one of these keys already. */
 export const keysByBlindIndex = statement((blindIndexes: Buffer[]) =>
   build

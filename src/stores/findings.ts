@@ -6,8 +6,8 @@ import type { StoreFinding } from './store.ts'
 const finding =
   (state: StoreFinding['state']) =>
   (check: string, detail: string, fix: string | null = null): StoreFinding => ({ check, state, detail, fix })
-export const sound = finding('ok')
-export const doubtful = finding('doubtful')
+export const sound = (check: string, detail: string): StoreFinding => finding('ok')(check, detail)
+export const doubtful: (check: string, detail: string, fix: string) => StoreFinding = finding('doubtful')
 export const failed = finding('failed')
 
 export const failedCall = (check: string, { cause, fix }: ShopFailure): StoreFinding => failed(check, cause, fix)

@@ -1,20 +1,24 @@
 /** The parts that the hand-overs of all kinds of shops share: the calls, and the remarks that a merchant reads on an order. */
 import type { LineFailed, LineHeld, LineResumed, OrderClosed } from '../domain/store-update.ts'
-import type { FulfilResult, PushResult, Store } from './store.ts'
+import type { FulfilResult, PushResult, ResentOrder, Store } from './store.ts'
 
-interface ShopHandOver extends Required<Pick<Store, 'fulfil' | 'closeOrder' | 'resend'>> {
+/** The hand-over of a kind of shop, as functions over such a shop. */
+interface HandOver<Shop> {
+  fulfil: (shop: Shop, update: Parameters<Store['fulfil']>[0]) => Promise<FulfilResult>
+  closeOrder: (shop: Shop, update: Parameters<Store['closeOrder']>[0]) => Promise<FulfilResult>
+  resend: (shop: Shop, order: ResentOrder) => Promise<PushResult>
   /** Leaves a remark on an order for the merchant, once for each id. */
-  remark: (reference: string, id: string, words: string) => Promise<PushResult>
+  remark: (shop: Shop, reference: string, id: string, words: string) => Promise<PushResult>
 }
 
-/** @param open opens a hand-over. It is called for each call, because each call has its own time limit for writes */
-export function handingOver(open: () => ShopHandOver) {
+/** @param open returns the shop for one call, because each call has its own time limit for writes */
+export function handingOver<Shop>(open: () => Shop, by: HandOver<Shop>) {
   const remark = ({ id, order }: { id: string; order: { reference: string } }, words: string) =>
-    open().remark(order.reference, id, `Quayside: ${words}`)
+    by.remark(open(), order.reference, id, `Quayside: ${words}`)
   return {
-    fulfil: (update) => open().fulfil(update),
-    closeOrder: (update) => open().closeOrder(update),
-    resend: (order) => open().resend(order),
+    fulfil: (update) => by.fulfil(open(), update),
+    closeOrder: (update) => by.closeOrder(open(), update),
+    resend: (order) => by.resend(open(), order),
     reportFailure: (update) =>
       remark(update, `${unitsOf(update)} will not come: ${withoutStop(update.message)}. ${update.advice}`),
     reportHeld: (update) => remark(update, `${unitsOf(update)} wait: ${withoutStop(update.message)}.`),

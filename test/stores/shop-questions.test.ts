@@ -182,11 +182,11 @@ describe('a first look at what a shop sells', () => {
 test('a remark on an order says of how many units of what it is, and has one stop at its end', async () => {
   const said: string[] = []
   const confirmed = async () => ({ outcome: 'confirmed' }) as const
-  const remark = (reference: string, id: string, words: string) => {
+  const remark = (_shop: string, reference: string, id: string, words: string) => {
     said.push(`${reference} ${id} ${words}`)
     return confirmed()
   }
-  const shop = handingOver(() => ({ fulfil: confirmed, closeOrder: confirmed, resend: confirmed, remark }))
+  const shop = handingOver(() => 'shop', { fulfil: confirmed, closeOrder: confirmed, resend: confirmed, remark })
   const about = { order: { store: 'demo-1', reference: '1' }, line: { id: '1', sku: 'A', quantity: 3 }, units: 2 }
   const failed = {
     ...about,

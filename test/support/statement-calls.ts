@@ -235,7 +235,7 @@ export const calls: Record<string, unknown[]> = {
     ].map((name) => [name, ['p']]),
   ),
   ...Object.fromEntries(
-    ['purchasesOfOrder', 'outboxOfOrder', 'nameOfLine', 'keysOfHandOver', 'keysOfPurchase'].map((name) => [
+    ['purchasesOfOrder', 'outboxOfOrder', 'nameOfLine', 'keysOfPurchase'].map((name) => [
       name,
       ['o'],
     ]),

@@ -114,7 +114,7 @@ export async function runInBulk(
   }
   shop.known.hasNoBulk = true
   if (ending.value?.status !== 'COMPLETED' || ending.value.url === null) return none
-  const result = await transfer(shop, ending.value.url, { method: 'GET', headers: {} })
+  const result = await transfer(shop, ending.value.url, { method: 'GET' })
   return result?.status === 200 ? asRead(answersIn(result.text)) : none
 }
 

@@ -15,7 +15,7 @@ import type {
   StoreVariant,
 } from '../store.ts'
 import { endBulk, runInBulk } from './bulk.ts'
-import { answerOf, ask, pageOf, readPages, type Shop, type ShopSettings, type UserError, written } from './client.ts'
+import { answerIn, ask, pageOf, readPages, type Shop, type ShopSettings, type UserError, written } from './client.ts'
 import * as documents from './documents.ts'
 import { gidOf, isNumber, numberOf } from './orders.ts'
 
@@ -182,7 +182,7 @@ async function writePrices(shop: Shop, pushing: Pushing[]): Promise<NotConfirmed
     if (answers.outcome !== 'read') return answers
     // The bulk operation has ended, so each call without an answer can be made again, one by one.
     calls = calls.filter((call, index) => {
-      const answer = answerOf(documents.updateVariants, writtenPrices).safeParse(answers.value.get(index))
+      const answer = writtenPrices.safeParse(answerIn(documents.updateVariants, answers.value.get(index)))
       if (answer.success) notePrices(call.pushing, answer.data)
       return !answer.success
     })

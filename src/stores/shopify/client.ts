@@ -114,19 +114,14 @@ export async function ask<Value>(
 ): Promise<Read<Value>> {
   const answer = await call(shop, document, variables)
   if (!answer.ok) return answer.failure
-  const seen = answerOf(document, schema).safeParse(answer.data)
+  const seen = schema.safeParse(answerIn(document, answer.data))
   if (seen.success) return asRead(seen.data)
   return unavailable(`${shop.host} answered with something that Shopify does not`, isMutation(document))
 }
 
-/** Returns the schema of a whole answer. @param schema the schema of `field`; without `field`, that of the whole answer */
-export const answerOf = <Value>({ field }: ShopDocument, schema: z.ZodType<Value>): z.ZodType<Value> =>
-  field === undefined
-    ? schema
-    : z
-        .record(z.string(), z.unknown())
-        .transform((data) => data[field])
-        .pipe(schema)
+/** Returns the part of an answer that the document asks for: its `field`; without `field`, the whole answer. */
+export const answerIn = ({ field }: ShopDocument, data: unknown): unknown =>
+  field === undefined ? data : (data as Record<string, unknown> | null | undefined)?.[field]
 
 /** An error about a value that the shop does not take. `field`: the path to the value. Some documents do not ask for `code`. */
 const userError = z.object({ code: z.string().nullish(), field: z.array(z.string()).nullish() })
@@ -151,6 +146,8 @@ const pageInfo = z.object({ hasNextPage: z.boolean(), endCursor: z.string().null
 export const pageOf = <Node>(node: z.ZodType<Node>) =>
   z
     .object({ nodes: z.array(node), pageInfo })
+    // Without a cursor the next page cannot be read. Such a page is not taken for the end of the list.
+    .refine(({ pageInfo: page }) => !page.hasNextPage || page.endCursor !== null)
     .transform(({ nodes, pageInfo: page }) => ({ nodes, next: page.hasNextPage ? page.endCursor : null }))
 type Page<Node> = z.infer<ReturnType<typeof pageOf<Node>>>
 
@@ -182,11 +179,11 @@ export async function readPages<Node>(
 export async function transfer(
   { requests, origin }: Shop,
   to: string,
-  given: { method: 'GET' | 'POST'; headers: Record<string, string>; body?: Buffer },
+  given: { method: 'GET' | 'POST'; headers?: Record<string, string>; body?: Buffer },
 ): Promise<RawAnswer | undefined> {
   const address = URL.parse(to)
   if (address === null || (address.protocol !== 'https:' && address.origin !== origin)) return undefined
-  const answer = await requests.send(address, { ...given, isWrite: false, deadlineMs: DEADLINE_MS })
+  const answer = await requests.send(address, { headers: {}, ...given, isWrite: false, deadlineMs: DEADLINE_MS })
   return 'ok' in answer ? undefined : answer
 }
 

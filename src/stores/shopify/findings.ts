@@ -123,7 +123,7 @@ async function paymentFindings(shop: Shop): Promise<StoreFinding[]> {
   for (const [status, { are, next, fix }] of Object.entries(AWAITED)) {
     const query = `status:open financial_status:${status}`
     const read = await ask(shop, documents.changedOrders, { query, after: null }, listedOrders)
-    if (read.outcome !== 'read') return [failed('payments', read.detail, null)]
+    if (read.outcome !== 'read') return [failed('payments', read.detail)]
     const { nodes, next: more } = read.value
     const [one] = nodes
     if (!one) continue

@@ -222,6 +222,7 @@ async function readLines<Item extends z.infer<typeof sentItem> | z.infer<typeof 
   line: string,
 ): Promise<Read<Map<string, Item[]>>> {
   const page = pageOf(item).optional()
+  const wanted = gidOf('LineItem', line)
   const schema = z.array(z.object({ id: z.string(), lineItems: page, fulfillmentLineItems: page }))
   const found = new Map<string, Item[]>()
   const asked = partsOf(ids, documents.FULFILLMENTS_MAX).map((some) => ({ ids: some, after: null as string | null }))
@@ -231,7 +232,7 @@ async function readLines<Item extends z.infer<typeof sentItem> | z.infer<typeof 
     for (const node of seen.value) {
       const items = node[field]
       if (!items) continue
-      const ofLine = items.nodes.filter(({ lineItem }) => lineItem.id === gidOf('LineItem', line))
+      const ofLine = items.nodes.filter(({ lineItem }) => lineItem.id === wanted)
       found.set(node.id, [...(found.get(node.id) ?? []), ...ofLine])
       if (items.next !== null && items.next !== one.after) asked.push({ ids: [node.id], after: items.next })
     }

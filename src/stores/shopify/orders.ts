@@ -12,7 +12,7 @@ import type {
   StoreVerification,
   UnreadOrder,
 } from '../store.ts'
-import { answerOf, ask, call, pageOf, pushMutation, readPages, type Shop, type ShopSettings } from './client.ts'
+import { answerIn, ask, call, pageOf, pushMutation, readPages, type Shop, type ShopSettings } from './client.ts'
 import * as documents from './documents.ts'
 
 /** The settings that decide how an order stands, and whether it can be bought. */
@@ -217,7 +217,7 @@ export async function readOrderByReference(shop: Shop, reference: string): Promi
   const id = gidOf('Order', reference)
   const answer = await call(shop, documents.order, { id, namespace: namespaceOf(shop) })
   if (!answer.ok) return answer.failure
-  const known = answerOf(documents.order, shopOrder.nullable()).safeParse(answer.data)
+  const known = shopOrder.nullable().safeParse(answerIn(documents.order, answer.data))
   if (!known.success) return UNREADABLE
   const order = known.data
   if (order === null || order.id !== reference) return missing
@@ -369,7 +369,7 @@ export async function readChangedOrders(shop: Shop, since: string | number): Pro
     answer = await call(shop, documents.changedOrders, { query, after: null })
   }
   if (!answer.ok) return answer.failure
-  const read = answerOf(documents.changedOrders, listedOrders).safeParse(answer.data)
+  const read = listedOrders.safeParse(answerIn(documents.changedOrders, answer.data))
   if (!read.success) return UNREADABLE
   const { nodes, next: endCursor } = read.data
   const orders: StoreOrderRead[] = []

@@ -1,5 +1,5 @@
 import { handingOver } from '../shop-hand-over.ts'
-import type { ResentOrder, Store } from '../store.ts'
+import type { Store } from '../store.ts'
 import { BATCH_MAX, CREATED_MAX, createVariants, publish, readVariantPage } from './catalogue.ts'
 import { openShop, type ShopOptions } from './client.ts'
 import { ORDERS_MAX } from './documents.ts'
@@ -32,15 +32,7 @@ export function shopifyStore(options: ShopifyOptions): Store {
   const { settings, credentials, now, rotatedAt = now() } = options
   const shop = openShop(options)
   const patient = { ...shop, canWait: true }
-  const handOver = () => {
-    const limited = { ...shop, until: now() + PUSH_MS }
-    return {
-      fulfil: (update: Parameters<typeof fulfil>[1]) => fulfil(limited, update),
-      closeOrder: (update: Parameters<typeof closeOrder>[1]) => closeOrder(limited, update),
-      resend: (order: ResentOrder) => resend(limited, order),
-      remark: (reference: string, id: string, words: string) => remark(limited, reference, id, words),
-    }
-  }
+  const pushing = () => ({ ...shop, until: now() + PUSH_MS })
   const secrets = () => {
     const { secret, previousSecret } = credentials
     const isRotating = previousSecret !== undefined && now() - rotatedAt < ROTATION_MS
@@ -55,7 +47,7 @@ export function shopifyStore(options: ShopifyOptions): Store {
     variants: (cursor) => readVariantPage(patient, cursor),
     ...(settings.create !== null && { create: (variants) => createVariants(patient, variants) }),
     publish: (push) => publish(patient, push),
-    ...handingOver(handOver),
+    ...handingOver(pushing, { fulfil, closeOrder, resend, remark }),
     verify: (request) => verifyDelivery(request, secrets()),
     readOrder: (body) => readStoreOrder(shop, body),
     order: (reference) => readOrderByReference(shop, reference),

@@ -45,17 +45,19 @@ interface Known {
 /** A shop of WooCommerce, the first parameter of each function that calls the shop. */
 export type Shop = ReturnType<typeof openShop>
 
-export function openShop(options: ShopOptions) {
-  const root = new URL(`${options.url.replace(/\/+$/, '')}/wp-json/wc/v3`)
+export function openShop({ url, credentials, newId, ...connecting }: ShopOptions) {
+  const { now } = connecting
+  const root = new URL(`${url.replace(/\/+$/, '')}/wp-json/wc/v3`)
   const known: Known = {
     keyPlace: root.protocol === 'https:' ? 'header' : 'signature',
     batchSize: ITEMS_MAX,
-    categories: { ids: new Map(), readAt: options.now() },
+    categories: { ids: new Map(), readAt: now() },
     refunds: new Map(),
     written: new Map(),
   }
   /** `until`: no request that writes is sent from this instant on. */
-  return { ...options, root, requests: shopRequests(options), known, until: Number.POSITIVE_INFINITY }
+  const requests = shopRequests(connecting)
+  return { credentials, newId, now, root, requests, known, until: Number.POSITIVE_INFINITY }
 }
 
 interface ShopCall {

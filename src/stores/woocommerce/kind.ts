@@ -33,8 +33,8 @@ export const wooCommerce: ShopKind<typeof settings> = {
   addressOf: ({ url }) => url,
   open: async (store, { webhookSecretOf, ...needs }) => {
     const { wooCommerceStore } = await import('./woocommerce.ts')
-    const { id, url, credentials, pricing } = store
-    const settings = { ...store, ownsSalePrice: pricing.compareAt !== null }
+    const { id, url, credentials, pricing, ...rest } = store
+    const settings = { ...rest, ownsSalePrice: pricing.compareAt !== null }
     return wooCommerceStore({ ...needs, url, credentials, webhookSecret: webhookSecretOf(id), settings })
   },
   shop: {

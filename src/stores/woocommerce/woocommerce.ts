@@ -34,15 +34,7 @@ export function wooCommerceStore(options: WooCommerceOptions): Store {
     variants: (cursor) => readVariants(shop, cursor),
     ...(create !== null && { create: (variants) => createVariants(shop, variants) }),
     publish: ({ listings }) => publish(shop, listings),
-    ...handingOver(() => {
-      const at = pushing()
-      return {
-        fulfil: (update) => fulfil(at, update),
-        closeOrder: (update) => closeOrder(at, update),
-        resend: (order) => resend(at, order),
-        remark: (...words) => remark(at, ...words),
-      }
-    }),
+    ...handingOver(pushing, { fulfil, closeOrder, resend, remark }),
     ...(handOver.by === 'completed_mail' &&
       handOver.complete && { sendWaiting: (reference) => sendWaiting(pushing(), reference) }),
     verify: (request) => verifyDelivery(request, options.webhookSecret),
