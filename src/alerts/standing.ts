@@ -25,7 +25,7 @@ const ALERTS_MAX = 200
 /** For how long an alert is still shown after its end. */
 const OVER_SHOWN_MS = 24 * 3_600_000
 
-/** Returns the open alerts and those that ended within the last day, newest first. Alerts with the same content come once. */
+/** Returns the open alerts and those that ended within the last day, newest first. Equal alerts become one. */
 export async function readAlerts(
   db: Database,
   status: StoredStatus,

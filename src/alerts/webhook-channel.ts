@@ -8,7 +8,7 @@ import type { AlertMessage } from './message.ts'
 
 export interface WebhookChannelOptions {
   format: 'json' | 'slack'
-  /** The address of a Slack webhook is a secret: each person who has it can post messages there. */
+  /** The address of a Slack webhook is a secret: each person who has it can post messages to its channel. */
   address: Secret
   /** The key that signs JSON by Standard Webhooks; absent: the JSON is not signed. */
   key?: Buffer | undefined

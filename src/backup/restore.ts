@@ -147,7 +147,7 @@ export function replaceDatabase(file: string, from: string, at: number): string 
   return there ? aside : undefined
 }
 
-/** Folds the write-ahead log into its database. A database that SQLite cannot open any more is kept as it is. */
+/** Writes the write-ahead log of a database into its file. A file that SQLite cannot open stays as it is. */
 function foldLog(file: string): void {
   try {
     const connection = new Connection(file, { fileMustExist: true, timeout: 5_000 })

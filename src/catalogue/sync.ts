@@ -269,7 +269,7 @@ export function createSyncRunner(catalogue: Catalogue) {
         if (cause !== undefined && !catalogue.signal?.aborted) void start(cause).catch(() => undefined)
       })
   }
-  /** Starts a run, or joins the run under way, and returns that run as it is now. */
+  /** Starts a sync run, or takes the one under way, and returns it as it is now. */
   const start = async (cause: string): Promise<SyncRun> => {
     if (catalogue.signal?.aborted) throw new Failure('unavailable', 'the service is being stopped')
     const { runId, created } = await startSync(catalogue, cause)

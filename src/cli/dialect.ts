@@ -108,7 +108,7 @@ interface Checked {
   products: SupplierOffer[]
 }
 
-/** Writes the result for people: what fits, what was not seen, and what to ask. What is wrong comes last, above the totals. */
+/** Writes the result for people: what fits, what was not seen, and what to ask. The faults come last, above the totals. */
 export function checkText({ dialect, supplier, findings, products }: Checked, width: number): string {
   // The statuses of errors are left out: a supplier may choose them, since Quayside goes by the code of an error.
   const shown = findings.filter(({ fact, verdict }) => verdict !== 'not_shown' || !/^errors\..*status$/.test(fact))
@@ -133,7 +133,7 @@ export function checkText({ dialect, supplier, findings, products }: Checked, wi
   return `${sections.filter(Boolean).join('\n')}\n${fit}, ${wrong}.\n`
 }
 
-/** Shows some products. A dialect may name a wrong field for the price: only a person who knows the price notices. */
+/** Shows products with their prices, as only a person notices that a dialect reads the price from a wrong field. */
 function productsText(products: SupplierOffer[], width: number): string {
   if (products.length === 0) return ''
   const count = products.length === 1 ? 'One product' : `${products.length} products`

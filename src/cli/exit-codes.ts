@@ -54,7 +54,7 @@ export function saying(what: string, error: unknown, more = ''): Failure {
 }
 
 /**
- * Returns the message of a failure, line by line: first what is wrong, then what to do next. The first line has the service's
+ * Returns the lines that tell a person of a failure: what is wrong, then what to do next. The first line has the service's
  * code and request id when the failure comes from the service.
  */
 export function messageLines({ message, reason, requestId }: Failure): string[] {

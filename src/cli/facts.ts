@@ -22,7 +22,7 @@ export function nextText(next: Pair[], width: number): string {
 }
 
 /**
- * Facts of a record by their labels. A fact is a field that is printed as it is, or a function that makes one or several lines.
+ * What is printed of a record, by labels. A fact names a field to print as it is, or is a function that returns its lines.
  * A line may be `width` wide. A fact without a text is left out.
  */
 export type Facts<R extends object> = Record<
