@@ -284,8 +284,8 @@ export function settle(
   { standing, wishRevision, lines }: Pick<Entitlement, 'standing' | 'wishRevision' | 'lines'>,
   { hasExpired = false, wishesByStanding = false }: { hasExpired?: boolean; wishesByStanding?: boolean } = {},
 ): Settled {
-  const settled: Settled = { steps: [], notices: [], isOpen: false }
-  const order: Settling = { ...settled, standing, wishRevision, wishesByStanding, stepOf: new Map() }
+  const facts = { standing, wishRevision, wishesByStanding }
+  const order: Settling = { ...facts, steps: [], notices: [], isOpen: false, stepOf: new Map() }
   const byLine = Map.groupBy(parts, ({ line }) => line)
   for (const line of new Set([...lines.keys(), ...byLine.keys()])) {
     const { units, granted } = lines.get(line) ?? { units: 0, granted: 0 }

@@ -34,7 +34,7 @@ export interface LineProblem {
   message: string
 }
 
-export interface CsvHeader {
+interface CsvHeader {
   positions: ReadonlyMap<LineColumn, number>
   /** How many cells a line may have. */
   width: number

@@ -15,14 +15,14 @@ export interface StockPolicy {
 /** The fields of an offer that its stock depends on. A stock is null when the supplier does not state it. */
 export type StockedOffer = Pick<OfferFact, 'localStock' | 'providerStock' | 'available'>
 
-export interface PublishedStock {
+interface PublishedStock {
   /** Units to show; null: the offer is available, and its units are not counted. */
   stock: number | null
   available: boolean
 }
 
 /** One step on the way to a published stock, for people. */
-export interface StockStep {
+interface StockStep {
   step: 'source' | 'buffer' | 'threshold' | 'cap'
   /** The units after this step; null when they are not counted. */
   units: number | null

@@ -14,7 +14,7 @@ export interface OrderRef {
 }
 
 /** A line of an order, as its store knows it. */
-export interface LineRef {
+interface LineRef {
   /** The store's own id of the line. */
   id: string
   sku: string

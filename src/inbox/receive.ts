@@ -61,7 +61,7 @@ export type HeadRefusal = Extract<Receipt, { outcome: 'unknown_path' | 'not_auth
 export type Inbox = Awaited<ReturnType<typeof openInbox>>
 
 /** Deliveries of one kind: the authentic and fresh deliveries of one source, or the deliveries refused for one reason. */
-export interface Traffic {
+interface Traffic {
   count: number
   /** Epoch milliseconds. */
   lastAt: number

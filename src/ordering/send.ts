@@ -32,6 +32,7 @@ export async function prepareSend(
   const { purchase } = loaded
   const attempt = ordering.newId()
   const held = newLease(ordering, purchase)
+  if ((purchase.leaseUntil ?? 0) > held.claimedAt) return undefined
   ordering.at('intending')
   const move = await moveBy(ordering, loaded, {
     input,

@@ -90,7 +90,9 @@ export function workerOfStores(
   )
   return {
     wake(store) {
-      if (store !== undefined) return workerOf(store).wake()
+      // A store that has had no worker yet is found by the look at all stores.
+      const known = store === undefined ? undefined : workers.get(store)
+      if (known) return known.wake()
       others?.wake()
       look.wake()
     },

@@ -4,7 +4,7 @@ import type { Change } from './database.ts'
 import { isDuePlacement } from './purchases.ts'
 import { entitlementLines, entitlements, purchases } from './schema.ts'
 import { build, change, statement, uniqueKey } from './statement.ts'
-import { changeBy, dueBy, insertInto, rowsBy } from './table.ts'
+import { changeBy, insertInto, rowsBy, someBy } from './table.ts'
 
 export type EntitlementRow = typeof entitlements.$inferSelect
 export type EntitlementLine = typeof entitlementLines.$inferSelect
@@ -27,10 +27,10 @@ export const newestRevision = statement((store: string) =>
 )
 
 /** Orders that are due for comparison with their purchases; the order that has waited longest comes first. */
-export const dueSettlements = dueBy(entitlements, 'settleAt', [])
+export const dueSettlements = someBy(entitlements, ['settleAt <='], entitlements.settleAt)
 
 /** Orders of a shop that is to be asked now to remove their retry tag. */
-export const dueUntags = dueBy(entitlements, 'untagAt', ['store'])
+export const dueUntags = someBy(entitlements, ['store', 'untagAt <='], entitlements.untagAt)
 
 /** References of a store's orders to be read now: one of their purchases is due, and they were not read since an instant. */
 export const ordersToRead = statement((store: string, now: number, since: number, limit: number) =>

@@ -3,13 +3,13 @@ import type { Change } from './database.ts'
 import { licenceKeys, outbox, purchases } from './schema.ts'
 import { jsonSetting } from './settings.ts'
 import { build, change, statement } from './statement.ts'
-import { changeBy, insertInto, rowsBy, rowsIn, stampOnce } from './table.ts'
+import { changeBy, insertInto, rowsBy, stampOnce } from './table.ts'
 
 export type LicenceKey = typeof licenceKeys.$inferSelect
 
 export const keysOfPurchase = rowsBy(licenceKeys, ['purchaseId'], licenceKeys.ordinal)
 
-export const keysOfPurchases = rowsIn(licenceKeys, 'purchaseId', licenceKeys.purchaseId, licenceKeys.ordinal)
+export const keysOfPurchases = rowsBy(licenceKeys, ['purchaseId in'], licenceKeys.purchaseId, licenceKeys.ordinal)
 
 /** A key of the newest purchase that has one. */
 export const newestKey = statement(() =>

@@ -3,18 +3,7 @@ import type { ListingState } from '../domain/listing.ts'
 import type { Change } from './database.ts'
 import { listingPrices, listings } from './schema.ts'
 import { build, change, insertMany, inWhole, statement, uniqueKey } from './statement.ts'
-import {
-  asInserted,
-  bringForward,
-  countBy,
-  deleteBy,
-  dueBy,
-  firstBy,
-  pageBy,
-  rowsBy,
-  someBy,
-  valueAfter,
-} from './table.ts'
+import { asInserted, bringForward, countBy, deleteBy, firstBy, pageBy, rowsBy, someBy, valueAfter } from './table.ts'
 
 export type ListingRow = typeof listings.$inferSelect
 
@@ -29,6 +18,7 @@ export const listingsSold = statement((store: string, variants: string[], skus: 
     .select()
     .from(listings)
     .where(
+      // Each side names the store: only then does each use an index of its own.
       or(
         and(eq(listings.store, store), inArray(listings.variant, variants)),
         and(eq(listings.store, store), inArray(listings.sku, skus)),
@@ -37,7 +27,7 @@ export const listingsSold = statement((store: string, variants: string[], skus: 
 )
 
 /** Listings whose next try is due. The listing that has been due longest comes first. */
-export const dueListings = dueBy(listings, 'nextTryAt', ['store'])
+export const dueListings = someBy(listings, ['store', 'nextTryAt <='], listings.nextTryAt)
 
 const isUncreated = eq(listings.reason, 'not_created')
 

@@ -54,7 +54,10 @@ export interface DueUpdate extends OutboxRow {
   pausedUntil: number | null
 }
 
-/** The updates that are due for a store. The update that has been due longest comes first. */
+/**
+ * The updates that are due for a store. The update that has been due longest comes first. An order is never deleted, so the join
+ * with the orders leaves no update out.
+ */
 export const dueOutbox = statement((store: string, now: number, limit: number) =>
   build
     .select({

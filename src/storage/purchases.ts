@@ -19,7 +19,7 @@ import { finalStates, type PurchaseState, purchaseStates } from '../domain/purch
 import type { Change } from './database.ts'
 import { purchases, storeOrderLines, storeOrders } from './schema.ts'
 import { type Bound, build, change, countUpTo, notByIndex, type RowUpdate, statement } from './statement.ts'
-import { changeBy, insertInto, page, rowOf, rowsBy, rowsIn } from './table.ts'
+import { changeBy, insertInto, page, rowOf, rowsBy } from './table.ts'
 
 export type Purchase = typeof purchases.$inferSelect
 export type NewPurchase = typeof purchases.$inferInsert
@@ -35,7 +35,7 @@ export const purchaseById = rowsBy(purchases, ['id'])
 export const purchasesOfOrder = rowsBy(purchases, ['orderId'], purchases.lineId, purchases.part, purchases.generation)
 
 /** Purchases of several orders. The state of an order is derived from its purchases. */
-export const purchasesOfOrders = rowsIn(purchases, 'orderId')
+export const purchasesOfOrders = rowsBy(purchases, ['orderId in'])
 
 export const purchasesOfPart = rowsBy(purchases, ['lineId', 'part'], purchases.generation)
 
@@ -52,9 +52,9 @@ export const generationsOf = statement((id: string) => {
     .orderBy(asc(purchases.generation))
 })
 
-export const purchasesByExternalId = rowsIn(purchases, 'externalOrderId')
+export const purchasesByExternalId = rowsBy(purchases, ['externalOrderId in'])
 
-export const purchasesBySupplierOrder = rowsIn(purchases, 'supplierOrderId')
+export const purchasesBySupplierOrder = rowsBy(purchases, ['supplierOrderId in'])
 
 /** The purchase of a supplier order, then the purchase that was sent under a reference. One row if both are one purchase. */
 export const purchasesNamed = statement((supplierOrderId: string, externalOrderId: string) =>

@@ -19,7 +19,7 @@ import { finalStates } from '../domain/purchase.ts'
 import type { OrderState } from '../domain/store-order.ts'
 import { licenceKeys, purchases, storeOrderLines, storeOrders } from './schema.ts'
 import { build, change, notByIndex, statement } from './statement.ts'
-import { insertInto, page, rowsBy, rowsIn, stampOnce } from './table.ts'
+import { insertInto, page, rowsBy, stampOnce } from './table.ts'
 
 export type StoreOrder = typeof storeOrders.$inferSelect
 export type Line = typeof storeOrderLines.$inferSelect
@@ -152,7 +152,7 @@ export const referencesOfOrders = statement((ids: string[]) =>
     .where(inArray(storeOrders.id, ids)),
 )
 
-export const linesOfOrders = rowsIn(storeOrderLines, 'orderId', storeOrderLines.id)
+export const linesOfOrders = rowsBy(storeOrderLines, ['orderId in'], storeOrderLines.id)
 
 export const lineById = rowsBy(storeOrderLines, ['id'])
 

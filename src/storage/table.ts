@@ -92,14 +92,6 @@ export const someBy = <T extends SQLiteTable, const K extends By<T>>(table: T, b
     return rows as SQLWrapper as Read<Row<T>>
   })
 
-/** Rows of a table with one of several values in this column. */
-export const rowsIn = <T extends SQLiteTable, K extends ColumnOf<T>>(table: T, name: K, ...order: SQLWrapper[]) =>
-  rowsBy<T, readonly [`${K} in`]>(table, [`${name} in`], ...order)
-
-/** Rows whose instant has come, the oldest instant first. The arguments: values for `by`, then now, then a limit. */
-export const dueBy = <T extends SQLiteTable, A extends ColumnOf<T>, const K extends By<T>>(table: T, at: A, by: K) =>
-  someBy<T, readonly [...K, `${A} <=`]>(table, [...by, `${at} <=`], asc(columnOf(table, at)))
-
 /** Of the rows whose value in a column lies in a range, skips some in the order of the value, and returns the next value. */
 export const valueAfter = <T extends SQLiteTable, K extends ColumnOf<T>>(table: T, name: K) =>
   statement((from: Row<T>[K], before: Row<T>[K], skipped: number) => {
