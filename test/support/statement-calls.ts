@@ -235,10 +235,7 @@ export const calls: Record<string, unknown[]> = {
     ].map((name) => [name, ['p']]),
   ),
   ...Object.fromEntries(
-    ['purchasesOfOrder', 'outboxOfOrder', 'nameOfLine', 'keysOfPurchase'].map((name) => [
-      name,
-      ['o'],
-    ]),
+    ['purchasesOfOrder', 'outboxOfOrder', 'nameOfLine', 'keysOfPurchase'].map((name) => [name, ['o']]),
   ),
   ...Object.fromEntries(['dueDeliveries', 'dueEndings', 'dueRefreshes', 'lostSends'].map((name) => [name, [at, 1]])),
   ...Object.fromEntries(
