@@ -192,7 +192,7 @@ async function discardOf(place: DatabasePlace): Promise<() => Promise<void>> {
   }
 }
 
-export type LastSync = Pick<
+type LastSync = Pick<
   SyncRun,
   'id' | 'state' | 'finishedAt' | 'offersSeen' | 'offersUnreadable' | 'firstUnreadable' | 'error'
 >

@@ -23,6 +23,7 @@ describe('a token', () => {
     const world = await openApi()
     const rank = { viewer: 1, operator: 2, admin: 3 }
     const names = world.operations.map(({ name }) => name)
+    expect(names, 'no name is used twice').toHaveLength(new Set(names).size)
     expect(new Set(names)).toEqual(new Set([...leastRole.keys(), ...storesMay]))
     for (const { method, path, name } of world.operations) {
       const least = leastRole.get(name)

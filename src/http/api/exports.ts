@@ -139,7 +139,7 @@ export function exportOperations({ ordering }: ApiContext) {
       body: exportBody,
       answer: rowsFile(keyedOrderFile.row),
       handle: async ({ caller: { actor }, query: { format, ...filter }, body }) =>
-        ok(fileOf(keyedOrderFile, format, await exportOrders(ordering, filter, { actor, ...body }))),
+        ok(fileOf(keyedOrderFile, format, await exportOrders(ordering, filter, { ...body, actor }))),
     }),
     exportDeliveries: operation({
       ...deliveries,
@@ -158,7 +158,7 @@ export function exportOperations({ ordering }: ApiContext) {
       body: exportBody,
       answer: rowsFile(fullDeliveryFile.row),
       handle: async ({ caller: { actor }, query: { format, ...filter }, body }) =>
-        ok(fileOf(fullDeliveryFile, format, await exportDeliveries(ordering, filter, { actor, ...body }))),
+        ok(fileOf(fullDeliveryFile, format, await exportDeliveries(ordering, filter, { ...body, actor }))),
     }),
   }
 }

@@ -6,7 +6,7 @@ import { type ApiContext, admin, created, ok, operation } from '../operation.ts'
 import { page } from './list-operation.ts'
 import { at, component, maybeAt, oneOf, words } from './views.ts'
 
-const token = z.object({
+const Token = component('Token', {
   id: z.string(),
   name: z.string(),
   hint: z.string(),
@@ -17,8 +17,7 @@ const token = z.object({
   expiresAt: maybeAt,
   revokedAt: maybeAt,
 })
-const Token = token.meta({ id: 'Token' })
-const NewToken = component('NewToken', { ...token.shape, token: z.string().describe('Shown this once') })
+const NewToken = component('NewToken', { ...Token.shape, token: z.string().describe('Shown this once') })
 
 export function tokenOperations({ ordering, stores, randomBytes }: ApiContext) {
   const { db, now, newId } = ordering
