@@ -1,7 +1,7 @@
 /** Who did what: every action of people and stores, newest first. */
 import type { ItemOf } from '../http/api/table.ts'
+import { type Html, html } from '../http/html.ts'
 import { filterField, filters } from './forms.ts'
-import { type Html, html } from './html.ts'
 import { listPage, type Seen } from './list-page.ts'
 import { ago, clockTag } from './words.ts'
 

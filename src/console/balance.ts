@@ -2,7 +2,7 @@
 
 import { grouped } from '../domain/figures.ts'
 import type { AnswerOf } from '../http/api/table.ts'
-import { type Html, html, type Piece } from './html.ts'
+import { type Html, html, type Piece } from '../http/html.ts'
 import { lessThan } from './listing-actions.ts'
 import { facts, type Step, section, steps } from './lists.ts'
 import { mark } from './marks.ts'

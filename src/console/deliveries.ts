@@ -5,6 +5,7 @@ import { type DeliveryState, deliveryLabels } from '../domain/labels.ts'
 import { eventNames } from '../domain/supplier.ts'
 import type { StatusView } from '../http/api/status.ts'
 import type { AnswerOf, ItemOf } from '../http/api/table.ts'
+import { type Html, html, type Piece } from '../http/html.ts'
 import {
   act,
   actOnSeveral,
@@ -21,7 +22,6 @@ import {
   selectField,
   tick,
 } from './forms.ts'
-import { type Html, html, type Piece } from './html.ts'
 import { listPage } from './list-page.ts'
 import { inARow, notice, section } from './lists.ts'
 import { stateMark } from './marks.ts'

@@ -2,8 +2,8 @@
 import type { SessionCaller } from '../access/sessions.ts'
 import { countText } from '../domain/figures.ts'
 import type { StatusView } from '../http/api/status.ts'
+import { type Html, html, type Piece } from '../http/html.ts'
 import { assets } from './assets.ts'
-import { type Html, html, type Piece } from './html.ts'
 import { mark } from './marks.ts'
 import { type NavigationEntry, type Notice, navigationGroups, type Shown } from './page.ts'
 

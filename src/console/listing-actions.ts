@@ -3,8 +3,8 @@
 import { formatDecimal, parseDecimal } from '../domain/money.ts'
 import { Failure } from '../errors.ts'
 import type { AnswerOf } from '../http/api/table.ts'
+import { type Html, html } from '../http/html.ts'
 import { type ActionForm, act, hidden, reasonField, textField } from './forms.ts'
-import { type Html, html } from './html.ts'
 import { type Action, byOperator, done, type Visit } from './page.ts'
 import { money } from './words.ts'
 

@@ -3,7 +3,7 @@
 import { counted } from '../domain/figures.ts'
 import { decisionLabels, plainName, purchaseLabels, type Sign } from '../domain/labels.ts'
 import type { AnswerOf } from '../http/api/table.ts'
-import { type Html, html } from './html.ts'
+import { type Html, html } from '../http/html.ts'
 import { inARow, type LogEvent } from './lists.ts'
 import { money, sentenceOf } from './words.ts'
 

@@ -3,7 +3,7 @@ import type { PersonRole, SessionCaller } from '../access/sessions.ts'
 import type { Sign } from '../domain/labels.ts'
 import type { StatusView } from '../http/api/status.ts'
 import type { AnswerOf, OperationId, PathNameOf, QueryNameOf } from '../http/api/table.ts'
-import type { Html } from './html.ts'
+import type { Html } from '../http/html.ts'
 
 export interface NavigationEntry {
   /** Pieces that vary start with a colon: `/orders/:id`. */

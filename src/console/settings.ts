@@ -2,8 +2,8 @@
 
 import { counted } from '../domain/figures.ts'
 import type { AnswerOf, ItemOf } from '../http/api/table.ts'
+import { type Html, html, type Piece } from '../http/html.ts'
 import { act, needsRole, notNow, selectField, textField } from './forms.ts'
-import { type Html, html, type Piece } from './html.ts'
 import { notice, section } from './lists.ts'
 import { mark } from './marks.ts'
 import { byAdmin, done, type Page, type Visit } from './page.ts'

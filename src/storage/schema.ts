@@ -561,6 +561,40 @@ export const licenceKeys = sqliteTable(
   (t) => [primaryKey({ columns: [t.purchaseId, t.ordinal] })],
 )
 
+/** The page on which a customer opens the keys of an order. Its token is kept sealed, so that it can be sent again. */
+export const keyPages = sqliteTable(
+  'key_pages',
+  {
+    orderId: text('order_id')
+      .primaryKey()
+      .references(() => storeOrders.id),
+    /** SHA-256 of the token, by which the page is found. */
+    tokenDigest: bytes('token_digest').notNull(),
+    ciphertext: bytes('ciphertext').notNull(),
+    keyId: integer('key_id').notNull(),
+    createdAt: instant('created_at').notNull(),
+    withdrawnAt: instant('withdrawn_at'),
+    /** The person who withdrew the page. */
+    withdrawnBy: text('withdrawn_by'),
+  },
+  (t) => [uniqueIndex('key_pages_token').on(t.tokenDigest)],
+)
+
+/** Each time that a customer opened a key on the page. Append-only. */
+export const keyReveals = sqliteTable('key_reveals', {
+  id: text('id').primaryKey(),
+  orderId: text('order_id')
+    .notNull()
+    .references(() => storeOrders.id),
+  purchaseId: text('purchase_id')
+    .notNull()
+    .references(() => purchases.id),
+  ordinal: integer('ordinal').notNull(),
+  at: instant('at').notNull(),
+  /** The network of the customer, truncated. */
+  network: text('network').notNull(),
+})
+
 /** One difference that a look-up, read or sweep found. */
 export const discrepancies = sqliteTable(
   'discrepancies',

@@ -1,0 +1,108 @@
+/**
+ * The customer's page of an order's keys: which keys it may show, and what it says of the others. A key is shown after a click.
+ * Each click is judged by the order as it was last read from its store, so that a shop that is away keeps no key from its customer.
+ */
+import type { LineState, Standing } from './store-order.ts'
+
+/** A licence key that the store has, or may have. */
+export interface PageKey {
+  purchaseId: string
+  ordinal: number
+  /** When the key began to leave for the store. */
+  leftAt: number
+  /** When the customer first saw the key; null: never. */
+  revealedAt: number | null
+  /** A person had the key delivered at the newest revision of the order, whatever the order's store said. */
+  isDecided: boolean
+}
+
+export interface PageLine<K extends PageKey = PageKey> {
+  /** The store's own id of the line. */
+  id: string
+  name: string
+  state: LineState
+  /** Units that the customer is entitled to by the last reading of the order. */
+  entitled: number
+  /** Units that the store is to have in all. */
+  wanted: number
+  keys: K[]
+}
+
+export interface PageFacts<K extends PageKey = PageKey> {
+  standing: Standing
+  /** When a person withdrew the page; null: never. */
+  withdrawnAt: number | null
+  /** The instant from which the page shows no key any more. */
+  closesAt: number
+  lines: PageLine<K>[]
+}
+
+/** Why a page shows no key. */
+export type ClosedBecause = 'cancelled' | 'refunded' | 'withdrawn' | 'expired'
+
+export interface ShownLine<K extends PageKey = PageKey> {
+  id: string
+  name: string
+  /** Keys that a click may show, the oldest first. */
+  keys: K[]
+  /** Keys that are here and not shown, because the order is not paid or has fewer units now. */
+  kept: number
+  /** Units that are still being bought. */
+  coming: number
+  /** Whether units of the line will not come. */
+  isShort: boolean
+}
+
+export interface KeyPage<K extends PageKey = PageKey> {
+  /** Null: the page is open. */
+  closed: ClosedBecause | null
+  lines: ShownLine<K>[]
+}
+
+/** Decides what a page shows. A closed page says of each key whether it was opened, and shows none. */
+export function keyPage<K extends PageKey>(facts: PageFacts<K>, now: number): KeyPage<K> {
+  const closed = closedBecause(facts, now)
+  return { closed, lines: facts.lines.map((line) => shownLine(line, facts.standing)) }
+}
+
+function closedBecause({ standing, withdrawnAt, closesAt, lines }: PageFacts, now: number): ClosedBecause | null {
+  if (withdrawnAt !== null) return 'withdrawn'
+  const isDecided = lines.some(({ keys }) => keys.some((key) => key.isDecided))
+  if (!isDecided && standing === 'cancelled') return 'cancelled'
+  if (!isDecided && lines.every(({ entitled }) => entitled === 0)) return 'refunded'
+  return now >= closesAt ? 'expired' : null
+}
+
+/**
+ * A key that was opened stays shown: it cannot be taken back. Of the others the line shows as many as the customer is still
+ * entitled to, and keeps the newest. A unit that was given back is then one that nobody has seen.
+ */
+function shownLine<K extends PageKey>(
+  { id, name, state, entitled, wanted, keys }: PageLine<K>,
+  standing: Standing,
+): ShownLine<K> {
+  const inOrder = keys.toSorted((a, b) => a.leftAt - b.leftAt || a.ordinal - b.ordinal)
+  const opened = inOrder.filter(({ revealedAt }) => revealedAt !== null).length
+  let room = standing === 'paid' ? Math.max(0, entitled - opened) : 0
+  const shown = inOrder.filter(({ revealedAt, isDecided }) => {
+    if (revealedAt !== null || isDecided) return true
+    room -= 1
+    return room >= 0
+  })
+  const isMoving = state === 'open' || state === 'held' || state === 'partly_fulfilled'
+  const missing = Math.max(0, wanted - keys.length)
+  return {
+    id,
+    name,
+    keys: shown,
+    kept: keys.length - shown.length,
+    coming: isMoving ? missing : 0,
+    isShort: !isMoving && missing > 0,
+  }
+}
+
+/** How a page's first line counts: keys that are here, and units that are still being bought. */
+export const countsOf = ({ lines }: Pick<KeyPage, 'lines'>) => ({
+  here: lines.reduce((sum, { keys }) => sum + keys.length, 0),
+  coming: lines.reduce((sum, { coming }) => sum + coming, 0),
+})

@@ -1,0 +1,136 @@
+/** The pages on which customers open the keys of their orders: making a page, finding it by its token, and opening its keys. */
+import { createHash } from 'node:crypto'
+import type { Context } from '../context.ts'
+import { type KeyPage, keyPage, type PageKey } from '../domain/key-page.ts'
+import { hasLeft } from '../domain/store-order.ts'
+import { pooledRandomBytes } from '../ids.ts'
+import { openKey } from '../ordering/effects.ts'
+import { standingOf } from '../ordering/order-view.ts'
+import { type Change, first, retryStale } from '../storage/database.ts'
+import { assertRevision, entitlementLinesOf, entitlementOfOrder } from '../storage/entitlements.ts'
+import { insertKeyPage, insertKeyReveal, keyPageByToken, keyPageOfOrder, revealsOfOrder } from '../storage/key-pages.ts'
+import type { LicenceKey } from '../storage/licence-keys.ts'
+import { offersByProduct } from '../storage/offers.ts'
+
+export type Pages = Pick<Context, 'db' | 'vault' | 'now' | 'newId'> & {
+  /** For how many days after its order a page shows keys. */
+  pageDays: number
+}
+
+/** A page as its reader sees it now. */
+export interface OpenedPage extends KeyPage<SealedKey> {
+  orderId: string
+  store: string
+  reference: string
+  receivedAt: number
+  closesAt: number
+}
+
+export type SealedKey = PageKey & Pick<LicenceKey, 'ciphertext' | 'keyId'>
+
+const DAY = 24 * 3_600_000
+const TOKEN_BYTES = 32
+const TOKEN = /^[A-Za-z0-9_-]{43}$/
+
+const placeOf = (orderId: string) => ({ table: 'key_pages', row: orderId })
+const digestOf = (token: string): Buffer => createHash('sha256').update(token).digest()
+
+/** Returns the change that gives an order its page. */
+export function newPage({ vault, now }: Pick<Pages, 'vault' | 'now'>, orderId: string): Change {
+  const token = pooledRandomBytes(TOKEN_BYTES).toString('base64url')
+  return insertKeyPage({
+    orderId,
+    tokenDigest: digestOf(token),
+    createdAt: now(),
+    ...vault.seal(placeOf(orderId), token),
+  })
+}
+
+/** Returns the path of an order's page; undefined for an order without a page, or whose page is withdrawn. */
+export async function pathOfOrder(
+  { db, vault }: Pick<Pages, 'db' | 'vault'>,
+  orderId: string,
+): Promise<string | undefined> {
+  const row = await first(db, keyPageOfOrder(orderId))
+  if (!row || row.withdrawnAt !== null) return undefined
+  return `/k/${vault.open(placeOf(orderId), row.ciphertext, row.keyId).toString('utf8')}`
+}
+
+/** Returns the page of a token; undefined for a token that no page has. */
+export async function pageOfToken(pages: Pages, token: string): Promise<OpenedPage | undefined> {
+  return (await read(pages, token))?.page
+}
+
+async function read({ db, now, pageDays }: Pages, token: string) {
+  const found = TOKEN.test(token) ? await first(db, keyPageByToken(digestOf(token))) : undefined
+  if (!found) return undefined
+  const { orderId, store, reference, receivedAt, withdrawnAt } = found
+  const [standing, entitlement, units, reveals] = await Promise.all([
+    standingOf({ db }, { id: orderId }),
+    first(db, entitlementOfOrder(orderId)),
+    db.query(entitlementLinesOf(store, reference)),
+    db.query(revealsOfOrder(orderId)),
+  ])
+  const products = standing.lines.flatMap(({ line }) => line.productId ?? [])
+  const offers = products.length === 0 ? [] : await db.query(offersByProduct(products))
+  const closesAt = receivedAt + pageDays * DAY
+  const lines = standing.lines
+    .filter(({ state }) => state !== 'not_ours')
+    .map(({ line, purchases, state, wanted }) => ({
+      id: line.line,
+      name: offers.find(({ productId }) => productId === line.productId)?.name ?? line.sku,
+      state,
+      wanted,
+      entitled: units.find((one) => one.line === line.line)?.granted ?? 0,
+      keys: purchases.flatMap(({ id, decidedRevision }) =>
+        standing.keys
+          .filter((key) => key.purchaseId === id && hasLeft(key))
+          .map(({ purchaseId, ordinal, ciphertext, keyId, begunAt, handedOverAt }) => ({
+            purchaseId,
+            ordinal,
+            ciphertext,
+            keyId,
+            leftAt: begunAt ?? handedOverAt ?? 0,
+            revealedAt: reveals.find((one) => one.purchaseId === id && one.ordinal === ordinal)?.at ?? null,
+            isDecided: decidedRevision !== null && decidedRevision === entitlement?.revision,
+          })),
+      ),
+    }))
+  const shown = keyPage<SealedKey>({ standing: entitlement?.standing ?? 'held', withdrawnAt, closesAt, lines }, now())
+  return { entitlement, page: { orderId, store, reference, receivedAt, closesAt, ...shown } }
+}
+
+/**
+ * Opens the keys of a line for the customer who clicked. Each key that is shown is evidence, stored before it is shown.
+ *
+ * @param network the network of the customer, truncated
+ * @returns the page afterwards, with the keys of the line by their purchase and ordinal; undefined for an unknown token
+ */
+export function openLine(
+  pages: Pages,
+  token: string,
+  lineId: string,
+  network: string,
+): Promise<{ page: OpenedPage; keys: ReadonlyMap<SealedKey, string> } | undefined> {
+  const { db, now, newId } = pages
+  // A reading of the order that comes between the decision and its evidence makes the commit stale: then it is decided again.
+  return retryStale(STALE_MAX, async () => {
+    const found = await read(pages, token)
+    if (!found) return undefined
+    const { page, entitlement } = found
+    const line = page.closed === null ? page.lines.find(({ id }) => id === lineId) : undefined
+    if (!line || !entitlement || line.keys.length === 0) return { page, keys: new Map() }
+    const { orderId } = page
+    const at = now()
+    await db.commit([
+      assertRevision(entitlement),
+      ...line.keys.map(({ purchaseId, ordinal }) =>
+        insertKeyReveal({ id: newId(), orderId, purchaseId, ordinal, at, network }),
+      ),
+    ])
+    for (const key of line.keys) key.revealedAt ??= at
+    return { page, keys: new Map(line.keys.map((key) => [key, openKey(pages, key)])) }
+  })
+}
+
+const STALE_MAX = 5

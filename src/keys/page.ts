@@ -1,0 +1,129 @@
+/** The HTML of the page of keys. It stands in the name of the shop, and names no customer. */
+import { countsOf, type ShownLine } from '../domain/key-page.ts'
+import { type Html, html, type Piece } from '../http/html.ts'
+import type { OpenedPage, SealedKey } from './key-pages.ts'
+import { type Language, type Texts, textsIn } from './texts.ts'
+
+/** The shop in whose name a page speaks. */
+export interface PageShop {
+  name: string
+  /** The address of the shop, and an address at which its customers reach it; null where it states none. */
+  url: string | null
+  contact: string | null
+  /** A language tag, such as `de-AT`. */
+  language: string
+}
+
+/** The paths of the style sheet and of the script. */
+export interface PageFiles {
+  style: string
+  script: string
+}
+
+interface Speaking {
+  texts: Texts
+  language: Language
+  shop: PageShop
+}
+
+/**
+ * @param keys the keys that this answer shows, by what names them on the page; none in the answer to a GET
+ */
+export function keysPage(
+  page: OpenedPage,
+  shop: PageShop,
+  files: PageFiles,
+  keys: ReadonlyMap<SealedKey, string> = new Map(),
+): Html {
+  const speaking = { ...textsIn(shop.language), shop }
+  const { texts } = speaking
+  const { here, coming } = countsOf(page)
+  const isClosed = page.closed !== null
+  const title = isClosed ? texts.closed : here + coming === 0 ? texts.nothing : texts.title(here, coming)
+  const lead =
+    page.closed === null ? (coming > 0 ? texts.wait : texts.lead(shop.name)) : texts.closedWhy(shop.name)[page.closed]
+  const lines = page.lines.map((line) => (isClosed ? closedLine(line, speaking) : openLine(line, speaking, keys)))
+  const footer = isClosed
+    ? []
+    : [html`<p>${texts.secret}</p>`, html`<p>${texts.closes(dayIn(page.closesAt, speaking.language))}</p>`]
+  return frame(speaking, files, {
+    head: html`<p class="order">${texts.order(page.reference)}</p><h1>${title}</h1><p>${lead}</p>`,
+    body: html`<ul class="goods">${lines}</ul>`,
+    footer,
+  })
+}
+
+/** The answer to a token that no page has. It does not say whose page it might be. */
+export function unknownPage(language: string, files: PageFiles): Html {
+  const speaking = { ...textsIn(language), shop: { name: '', url: null, contact: null, language } }
+  const { unknown, unknownWhy } = speaking.texts
+  return frame(speaking, files, { head: html`<h1>${unknown}</h1><p>${unknownWhy}</p>`, body: null, footer: [] })
+}
+
+function frame(
+  { texts, language, shop }: Speaking,
+  { style, script }: PageFiles,
+  { head, body, footer }: { head: Html; body: Piece; footer: Html[] },
+): Html {
+  const name = html`<bdi>${shop.name}</bdi>`
+  return html`<!doctype html>
+<html lang="${language}">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="robots" content="noindex, nofollow">
+<title>${shop.name}</title>
+<link rel="stylesheet" href="${style}">
+<script src="${script}" defer></script>
+</head>
+<body data-copied="${texts.copied}">
+<header><p>${shop.url === null ? name : html`<a href="${shop.url}" rel="noreferrer">${name}</a>`}</p></header>
+<main><div class="lead">${head}</div>${body}</main>
+<footer>${footer}${shop.contact !== null && html`<p><a href="${shop.contact}" rel="noreferrer">${texts.contact(shop.name)}</a></p>`}</footer>
+</body>
+</html>
+`
+}
+
+function openLine(
+  { id, name, keys, kept, coming, isShort }: ShownLine<SealedKey>,
+  { texts, language, shop }: Speaking,
+  opened: ReadonlyMap<SealedKey, string>,
+): Html {
+  const all = keys.length + coming
+  const count = coming > 0 ? texts.someOf(keys.length, all) : texts.keys(keys.length)
+  const shown = keys.flatMap((key) => {
+    const text = opened.get(key)
+    return text === undefined ? [] : [shownKey(text, key, texts, language)]
+  })
+  return html`<li><div class="name"><h2><bdi>${name}</bdi></h2><span>${count}</span></div>
+${shown}
+${keys.length > shown.length && html`<form method="post"><button class="wide" name="line" value="${id}">${texts.show(keys.length)}</button></form>`}
+${keys.length > shown.length && keys.some(({ revealedAt }) => revealedAt !== null) && html`<p class="small quiet">${texts.opened(timeIn(firstOf(keys), language))}</p>`}
+${coming > 0 && html`<p class="state late">${texts.coming}</p><p>${texts.comingWhy(shop.name)}</p><form method="get"><button class="plain wide">${texts.again}</button></form>`}
+${kept > 0 && html`<p class="state off">${texts.kept(shop.name)}</p>`}
+${isShort && html`<p class="state off">${texts.short(shop.name)}</p>`}</li>`
+}
+
+const shownKey = (text: string, { revealedAt }: SealedKey, texts: Texts, language: Language): Html =>
+  html`<div class="key"><code>${text}</code><button class="plain" type="button" hidden data-copy>${texts.copy}</button>${
+    revealedAt !== null && html`<p class="small quiet">${texts.opened(timeIn(revealedAt, language))}</p>`
+  }</div>`
+
+function closedLine({ name, keys, kept }: ShownLine<SealedKey>, { texts, language }: Speaking): Html {
+  const opened = keys.filter(({ revealedAt }) => revealedAt !== null)
+  const says = opened.length > 0 ? texts.wasOpened(timeIn(firstOf(opened), language)) : texts.neverOpened
+  return html`<li><div class="name"><h2><bdi>${name}</bdi></h2><span>${texts.keys(keys.length + kept)}</span></div>
+<p class="state off">${says}</p></li>`
+}
+
+const firstOf = (keys: readonly SealedKey[]): number =>
+  Math.min(...keys.flatMap(({ revealedAt }) => (revealedAt === null ? [] : [revealedAt])))
+
+/** The page knows no reader, so it names the zone of its times. */
+const timeIn = (at: number, language: Language): string =>
+  `${new Intl.DateTimeFormat(language, { dateStyle: 'long', timeStyle: 'short', timeZone: 'UTC' }).format(at)} UTC`
+
+const dayIn = (at: number, language: Language): string =>
+  new Intl.DateTimeFormat(language, { dateStyle: 'long', timeZone: 'UTC' }).format(at)

@@ -1,0 +1,115 @@
+/**
+ * Serves the page of keys on the public address. A GET shows no key, so that scanners of mail and previews of links open none: a
+ * key is shown by a POST alone. The token is in no log, because the log names the route.
+ */
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { isIPv4 } from 'node:net'
+import express, { type Request, type Response, Router } from 'express'
+import { methodNotAllowed } from '../http/answers.ts'
+import { networkOf } from '../http/bodies.ts'
+import type { Html } from '../http/html.ts'
+import { openLine, type Pages, pageOfToken } from './key-pages.ts'
+import { keysPage, type PageShop, unknownPage } from './page.ts'
+
+export interface KeysRouterParts extends Pages {
+  /** Milliseconds of a clock that never jumps. */
+  monotonic: () => number
+  /** The shop of a store's id. */
+  shopOf: (store: string) => PageShop
+  /** The language of a page that belongs to no shop. */
+  language: string
+}
+
+/** Browsers load our own files alone, run no inline script, send no referrer, and show the page in no frame. */
+const HEADERS = {
+  'content-security-policy':
+    "default-src 'none'; style-src 'self'; script-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+  'referrer-policy': 'no-referrer',
+  'x-robots-tag': 'noindex, nofollow',
+  'x-frame-options': 'DENY',
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+}
+
+const assets = [
+  { key: 'style', name: 'keys.css', type: 'text/css' },
+  { key: 'script', name: 'copy.js', type: 'text/javascript' },
+].map(({ key, name, type }) => {
+  const bytes = readFileSync(new URL(name, import.meta.url))
+  const digest = createHash('sha256').update(bytes).digest('hex').slice(0, 12)
+  return { key, type, bytes, path: `/k/files/${digest}/${name}` }
+})
+const pathOf = (key: string): string => assets.find((asset) => asset.key === key)?.path ?? ''
+const files = { style: pathOf('style'), script: pathOf('script') }
+
+const PAGE = '/k/:token'
+/** A line's id of a store has at most some hundred characters. */
+const BODY_MAX = '4kb'
+
+export function keysRouter({ monotonic, shopOf, language, ...pages }: KeysRouterParts): Router {
+  const router = Router({ strict: true, caseSensitive: true })
+  const guesses = createGuesses(monotonic)
+  for (const { path, type, bytes } of assets) {
+    router.get(path, (_request, response) => {
+      response.set('cache-control', 'public, max-age=31536000, immutable').type(type).send(bytes)
+    })
+  }
+  const send = (response: Response, status: number, page: Html) =>
+    void response.status(status).set(HEADERS).type('html').send(page.toString())
+  /** Wrong tokens of a network are refused after some of them. A right token is never refused, so that no guesser locks it out. */
+  const refuse = (request: Request, response: Response) => {
+    const isTooMany = guesses.count(networkOf(request.socket.remoteAddress ?? ''))
+    send(response, isTooMany ? 429 : 404, unknownPage(language, files))
+  }
+
+  router.get(PAGE, async (request, response) => {
+    const page = await pageOfToken(pages, request.params.token)
+    if (page) send(response, 200, keysPage(page, shopOf(page.store), files))
+    else refuse(request, response)
+  })
+  router.post(PAGE, express.urlencoded({ extended: false, limit: BODY_MAX }), async (request, response) => {
+    const body = request.body as { line?: unknown } | undefined
+    const line = typeof body?.line === 'string' ? body.line : ''
+    const opened = await openLine(
+      pages,
+      request.params.token ?? '',
+      line,
+      truncated(request.socket.remoteAddress ?? ''),
+    )
+    if (opened) send(response, 200, keysPage(opened.page, shopOf(opened.page.store), files, opened.keys))
+    else refuse(request, response)
+  })
+  router.all(PAGE, methodNotAllowed('GET, POST'))
+  return router
+}
+
+/** Names a network and no person: of an IPv4 address three numbers are kept, of an IPv6 address 48 bits. */
+export function truncated(address: string): string {
+  const network = networkOf(address)
+  return isIPv4(network)
+    ? `${network.split('.').slice(0, 3).join('.')}.0/24`
+    : `${network.split(':').slice(0, 3).join(':')}::/48`
+}
+
+const GUESSES_MAX = 20
+const GUESSES_MS = 10 * 60_000
+/** The most networks that are remembered. When there are more, all of them begin anew. */
+const NETWORKS_MAX = 10_000
+
+/** Counts wrong tokens by network. */
+function createGuesses(monotonic: () => number) {
+  const networks = new Map<string, { since: number; count: number }>()
+  return {
+    /** @returns whether the network has sent too many wrong tokens */
+    count: (network: string): boolean => {
+      const now = monotonic()
+      const known = networks.get(network)
+      const mark = known && now - known.since < GUESSES_MS ? known : { since: now, count: 0 }
+      mark.count += 1
+      if (!known && networks.size >= NETWORKS_MAX) networks.clear()
+      networks.set(network, mark)
+      return mark.count > GUESSES_MAX
+    },
+  }
+}

@@ -1,0 +1,142 @@
+/**
+ * What the page of keys says, in the languages that it speaks. A further language is one more entry: the compiler names each text
+ * that it lacks.
+ */
+import type { ClosedBecause } from '../domain/key-page.ts'
+
+export type Texts = typeof en
+
+const en = {
+  order: (reference: string) => `Order ${reference}`,
+  title: (here: number, coming: number): string => {
+    if (here === 0) return coming === 1 ? 'Your key is being bought.' : `Your ${coming} keys are being bought.`
+    if (coming === 0) return here === 1 ? 'Your key is here.' : `Your ${here} keys are here.`
+    const rest = coming === 1 ? 'One more is being bought.' : `${coming} more are being bought.`
+    return `${here} of ${here + coming} keys ${here === 1 ? 'is' : 'are'} here. ${rest}`
+  },
+  nothing: 'No key comes for this order.',
+  lead: (shop: string) => `Show a key when you want to use it. ${shop} then sees that you opened it, and when.`,
+  wait: 'You need to do nothing. This page shows each key as soon as it is here.',
+  keys: (count: number) => (count === 1 ? '1 key' : `${count} keys`),
+  someOf: (here: number, all: number) => `${here} of ${all} keys`,
+  show: (count: number) => (count === 1 ? 'Show the key' : `Show the ${count} keys`),
+  copy: 'Copy',
+  copied: 'Copied',
+  opened: (when: string) => `Shown for the first time on ${when}`,
+  coming: 'Being bought',
+  comingWhy: (shop: string) =>
+    `The supplier has no key of it yet. ${shop} tries again by itself and knows that you wait.`,
+  again: 'Look again',
+  short: (shop: string) => `It does not come. Ask ${shop} for your money back.`,
+  kept: (shop: string) => `${shop} looks at the order before more of its keys are shown.`,
+  redeem: 'How to redeem',
+  closed: 'This page is closed.',
+  closedWhy: (shop: string): Record<ClosedBecause, string> => ({
+    cancelled: `${shop} cancelled the order. No key can be opened here any more.`,
+    refunded: `${shop} refunded the order. No key can be opened here any more.`,
+    withdrawn: `${shop} closed this page. No key can be opened here any more.`,
+    expired: 'The time of this page is over. No key can be opened here any more.',
+  }),
+  wasOpened: (when: string) => `Opened on ${when}, and no longer shown`,
+  neverOpened: 'Never opened',
+  secret: 'This link opens your keys for anyone who has it. Keep it to yourself.',
+  closes: (day: string) => `The page closes on ${day}. Copy your keys before that day.`,
+  contact: (shop: string) => `Contact ${shop}`,
+  unknown: 'There is no page here.',
+  unknownWhy: 'The link is not whole, or it is not one of ours. Open it from your mail again.',
+}
+
+const de: Texts = {
+  order: (reference) => `Bestellung ${reference}`,
+  title: (here, coming) => {
+    if (here === 0)
+      return coming === 1 ? 'Ihr Schlüssel wird gerade gekauft.' : `Ihre ${coming} Schlüssel werden gerade gekauft.`
+    if (coming === 0) return here === 1 ? 'Ihr Schlüssel ist da.' : `Ihre ${here} Schlüssel sind da.`
+    const rest = coming === 1 ? 'Einer wird noch gekauft.' : `${coming} werden noch gekauft.`
+    return `${here} von ${here + coming} Schlüsseln ${here === 1 ? 'ist' : 'sind'} da. ${rest}`
+  },
+  nothing: 'Für diese Bestellung kommt kein Schlüssel.',
+  lead: (shop) =>
+    `Zeigen Sie einen Schlüssel an, wenn Sie ihn brauchen. ${shop} sieht dann, dass und wann Sie ihn geöffnet haben.`,
+  wait: 'Sie müssen nichts tun. Diese Seite zeigt jeden Schlüssel, sobald er da ist.',
+  keys: (count) => `${count} Schlüssel`,
+  someOf: (here, all) => `${here} von ${all} Schlüsseln`,
+  show: (count) => (count === 1 ? 'Schlüssel anzeigen' : `${count} Schlüssel anzeigen`),
+  copy: 'Kopieren',
+  copied: 'Kopiert',
+  opened: (when) => `Zum ersten Mal angezeigt am ${when}`,
+  coming: 'Wird gekauft',
+  comingWhy: (shop) =>
+    `Der Lieferant hat noch keinen Schlüssel dafür. ${shop} versucht es von selbst wieder und weiß, dass Sie warten.`,
+  again: 'Noch einmal nachsehen',
+  short: (shop) => `Er kommt nicht. Bitten Sie ${shop} um Ihr Geld.`,
+  kept: (shop) => `${shop} sieht sich die Bestellung an, bevor weitere Schlüssel angezeigt werden.`,
+  redeem: 'So lösen Sie ihn ein',
+  closed: 'Diese Seite ist geschlossen.',
+  closedWhy: (shop) => ({
+    cancelled: `${shop} hat die Bestellung storniert. Hier lässt sich kein Schlüssel mehr öffnen.`,
+    refunded: `${shop} hat die Bestellung erstattet. Hier lässt sich kein Schlüssel mehr öffnen.`,
+    withdrawn: `${shop} hat diese Seite geschlossen. Hier lässt sich kein Schlüssel mehr öffnen.`,
+    expired: 'Die Zeit dieser Seite ist vorbei. Hier lässt sich kein Schlüssel mehr öffnen.',
+  }),
+  wasOpened: (when) => `Geöffnet am ${when} und nicht mehr angezeigt`,
+  neverOpened: 'Nie geöffnet',
+  secret: 'Dieser Link öffnet Ihre Schlüssel für jeden, der ihn hat. Behalten Sie ihn für sich.',
+  closes: (day) => `Die Seite schließt am ${day}. Kopieren Sie Ihre Schlüssel vorher.`,
+  contact: (shop) => `${shop} schreiben`,
+  unknown: 'Hier ist keine Seite.',
+  unknownWhy:
+    'Der Link ist nicht vollständig, oder er ist keiner von uns. Öffnen Sie ihn noch einmal aus Ihrer E-Mail.',
+}
+
+const fr: Texts = {
+  order: (reference) => `Commande ${reference}`,
+  title: (here, coming) => {
+    if (here === 0)
+      return coming === 1 ? 'Votre clé est en cours d’achat.' : `Vos ${coming} clés sont en cours d’achat.`
+    if (coming === 0) return here === 1 ? 'Votre clé est là.' : `Vos ${here} clés sont là.`
+    const rest = coming === 1 ? 'Une autre est en cours d’achat.' : `${coming} autres sont en cours d’achat.`
+    return `${here} clé${here === 1 ? '' : 's'} sur ${here + coming} ${here === 1 ? 'est' : 'sont'} là. ${rest}`
+  },
+  nothing: 'Aucune clé ne vient pour cette commande.',
+  lead: (shop) =>
+    `Affichez une clé quand vous voulez l’utiliser. ${shop} voit alors que vous l’avez ouverte, et quand.`,
+  wait: 'Vous n’avez rien à faire. Cette page affiche chaque clé dès qu’elle est là.',
+  keys: (count) => `${count} clé${count === 1 ? '' : 's'}`,
+  someOf: (here, all) => `${here} clé${here === 1 ? '' : 's'} sur ${all}`,
+  show: (count) => (count === 1 ? 'Afficher la clé' : `Afficher les ${count} clés`),
+  copy: 'Copier',
+  copied: 'Copié',
+  opened: (when) => `Affichée pour la première fois le ${when}`,
+  coming: 'En cours d’achat',
+  comingWhy: (shop) =>
+    `Le fournisseur n’en a pas encore de clé. ${shop} réessaie de lui-même et sait que vous attendez.`,
+  again: 'Regarder encore',
+  short: (shop) => `Elle ne vient pas. Demandez à ${shop} de vous rembourser.`,
+  kept: (shop) => `${shop} vérifie la commande avant d’afficher d’autres clés.`,
+  redeem: 'Comment l’utiliser',
+  closed: 'Cette page est fermée.',
+  closedWhy: (shop) => ({
+    cancelled: `${shop} a annulé la commande. Plus aucune clé ne peut être ouverte ici.`,
+    refunded: `${shop} a remboursé la commande. Plus aucune clé ne peut être ouverte ici.`,
+    withdrawn: `${shop} a fermé cette page. Plus aucune clé ne peut être ouverte ici.`,
+    expired: 'Le temps de cette page est passé. Plus aucune clé ne peut être ouverte ici.',
+  }),
+  wasOpened: (when) => `Ouverte le ${when}, et plus affichée`,
+  neverOpened: 'Jamais ouverte',
+  secret: 'Ce lien ouvre vos clés à quiconque le possède. Gardez-le pour vous.',
+  closes: (day) => `La page ferme le ${day}. Copiez vos clés avant ce jour.`,
+  contact: (shop) => `Écrire à ${shop}`,
+  unknown: 'Il n’y a pas de page ici.',
+  unknownWhy: 'Le lien n’est pas entier, ou n’est pas de nous. Ouvrez-le de nouveau depuis votre courriel.',
+}
+
+const languages = { en, de, fr }
+export type Language = keyof typeof languages
+
+/** Returns the texts in the language of a tag such as `de-AT`; in English where there is no translation. */
+export function textsIn(tag: string): { language: Language; texts: Texts } {
+  const [language = ''] = tag.toLowerCase().split('-')
+  const known = Object.hasOwn(languages, language) ? (language as Language) : 'en'
+  return { language: known, texts: languages[known] }
+}

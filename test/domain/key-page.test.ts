@@ -1,0 +1,82 @@
+import { describe, expect, test } from 'vitest'
+import { countsOf, keyPage, type PageFacts, type PageKey, type PageLine } from '../../src/domain/key-page.ts'
+
+const DAY = 86_400_000
+
+const key = (ordinal: number, set: Partial<PageKey> = {}): PageKey => ({
+  purchaseId: 'p',
+  ordinal,
+  leftAt: ordinal,
+  revealedAt: null,
+  isDecided: false,
+  ...set,
+})
+const line = (set: Partial<PageLine> = {}): PageLine => ({
+  id: '1',
+  name: 'Rail Empire 4',
+  state: 'fulfilled',
+  entitled: 3,
+  wanted: 3,
+  keys: [key(1), key(2), key(3)],
+  ...set,
+})
+const facts = (set: Partial<PageFacts> = {}): PageFacts => ({
+  standing: 'paid',
+  withdrawnAt: null,
+  closesAt: DAY,
+  lines: [line()],
+  ...set,
+})
+const shownOf = (set: Partial<PageFacts>, now = 0) =>
+  keyPage(facts(set), now).lines[0]?.keys.map(({ ordinal }) => ordinal)
+
+describe('the page of keys', () => {
+  test('shows all keys that are here while the order is paid', () => {
+    const page = keyPage(facts(), 0)
+    expect(page.closed).toBeNull()
+    expect(countsOf(page)).toEqual({ here: 3, coming: 0 })
+  })
+
+  test('keeps the newest key that nobody has opened for a unit that was refunded', () => {
+    expect(shownOf({ lines: [line({ entitled: 2 })] })).toEqual([1, 2])
+    expect(shownOf({ lines: [line({ entitled: 2, keys: [key(1), key(2), key(3, { revealedAt: 9 })] })] })).toEqual([
+      1, 3,
+    ])
+    expect(keyPage(facts({ lines: [line({ entitled: 1 })] }), 0).lines[0]?.kept).toBe(2)
+  })
+
+  test('goes on to show what was opened, whatever was refunded since', () => {
+    const keys = [key(1, { revealedAt: 5 }), key(2, { revealedAt: 6 }), key(3)]
+    expect(shownOf({ lines: [line({ entitled: 1, keys })] })).toEqual([1, 2])
+  })
+
+  test.each(['unpaid', 'held'] as const)('shows no further key while the order is %s', (standing) => {
+    expect(shownOf({ standing, lines: [line({ keys: [key(1, { revealedAt: 5 }), key(2)] })] })).toEqual([1])
+  })
+
+  test('shows what a person had delivered, whatever the order stands at', () => {
+    const keys = [key(1, { isDecided: true })]
+    const page = keyPage(facts({ standing: 'cancelled', lines: [line({ entitled: 0, keys })] }), 0)
+    expect(page).toMatchObject({ closed: null, lines: [{ keys: [{ ordinal: 1 }] }] })
+  })
+
+  test.each([
+    ['cancelled', { standing: 'cancelled' as const }],
+    ['refunded', { lines: [line({ entitled: 0 })] }],
+    ['withdrawn', { withdrawnAt: 1 }],
+    ['expired', { closesAt: 10 }],
+  ])('is closed once it is %s', (closed, set) => {
+    expect(keyPage(facts(set), 10).closed).toBe(closed)
+  })
+
+  test('is open until the very instant at which it closes', () => {
+    expect(keyPage(facts({ closesAt: 10 }), 9).closed).toBeNull()
+  })
+
+  test('counts what is still being bought, and says what does not come', () => {
+    const some = keyPage(facts({ lines: [line({ state: 'partly_fulfilled', keys: [key(1)] })] }), 0).lines[0]
+    expect(some).toMatchObject({ coming: 2, isShort: false })
+    const failed = keyPage(facts({ lines: [line({ state: 'failed', keys: [key(1)] })] }), 0).lines[0]
+    expect(failed).toMatchObject({ coming: 0, isShort: true })
+  })
+})
