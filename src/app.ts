@@ -35,6 +35,8 @@ import { createIds, pooledRandomBytes } from './ids.ts'
 import { createCaptures } from './inbox/capture.ts'
 import { webhookActions } from './inbox/webhooks.ts'
 import { everySeconds, type Jobs, startJobs } from './jobs.ts'
+import { shopOfPage } from './keys/page.ts'
+import { keysRouter } from './keys/router.ts'
 import type { Log } from './log.ts'
 import { createMetrics } from './observe/metrics.ts'
 import { readStatus } from './observe/status.ts'
@@ -216,6 +218,7 @@ function openRuntime(base: Base, { supplier, stores }: Partners, metrics: Metric
     stores: config.stores,
     storeOf: (id) => stores.get(id),
     policy: policyOf(config),
+    ...(config.publicUrl !== null && { keyPagesAt: config.publicUrl }),
     now,
     monotonic,
     random: Math.random,
@@ -344,10 +347,17 @@ function openFaces(parts: Parts, sandboxUrl: string | undefined) {
     receive: captures.watch(receiveWith(at, inbox.receive)),
     countRefused: inbox.countRefused,
   })
+  const keyPages = keysRouter({
+    ...access,
+    vault: parts.base.vault,
+    monotonic,
+    pageDays: config.keys.pageDays,
+    shopOf: (store) => shopOfPage(config.stores, store),
+  })
   const server = createHttpServer({
     ...(role === 'worker'
       ? { api: [noApi(processes.acts)] }
-      : { webhooks, api: [apiRouter(operations, authenticate)] }),
+      : { webhooks: Router().use(webhooks).use(keyPages), api: [apiRouter(operations, authenticate)] }),
     health: Router().use(healthRouter(health)).use(metricsRouter(authenticate, metrics)),
     log,
     newId,

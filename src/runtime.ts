@@ -13,6 +13,7 @@ import { pollOrders, storesDue } from './inbox/poll.ts'
 import { processDue } from './inbox/process.ts'
 import { type Inbox, openInbox, type ReceiveDeps } from './inbox/receive.ts'
 import { type StoreSource, storeSource } from './inbox/sources.ts'
+import { newPage, pathOfOrder } from './keys/key-pages.ts'
 import type { SellingStore } from './listings/assess.ts'
 import { type Publisher, publishNext } from './listings/publish.ts'
 import { createHourlyCounts, type HourlyCounts } from './observe/hourly-counts.ts'
@@ -61,6 +62,8 @@ export interface RuntimeParts extends Context {
   policy: OrderingPolicy
   /** Name of this process in leases. */
   owner: string
+  /** Where the pages of keys are reached, without a slash at its end; absent where there are none. */
+  keyPagesAt?: string | undefined
   /** The marker file beside the database; absent for a database in memory or on a server. */
   marker?: Pick<Marker, 'note' | 'begin'>
   hooks?: Hooks
@@ -210,6 +213,7 @@ async function openFlows(parts: RuntimeParts, { wake, count, signal }: FlowNeeds
     storeOf,
     count,
     timeKeys,
+    ...(parts.keyPagesAt !== undefined && pagesAt(parts.keyPagesAt, context)),
     signal,
     owner: parts.owner,
     policy: parts.policy,
@@ -246,6 +250,18 @@ async function openFlows(parts: RuntimeParts, { wake, count, signal }: FlowNeeds
 }
 
 const nothing = () => {}
+
+/** @param address where the pages of keys are reached */
+const pagesAt = (
+  address: string,
+  context: Pick<Context, 'db' | 'vault' | 'now'>,
+): Pick<Fulfilment, 'newPage' | 'keysUrl'> => ({
+  newPage: (orderId) => newPage(context, orderId),
+  keysUrl: async (orderId) => {
+    const path = await pathOfOrder(context, orderId)
+    return path === undefined ? undefined : `${address}${path}`
+  },
+})
 
 /** Returns a function to call before a shop is asked for orders. It resolves with a second function, for each order read. */
 const asking = (ordering: Fulfilment, shop: ShopOfOrders) => async () => {

@@ -91,6 +91,13 @@ export const configShape = z.strictObject({
         .default(null),
     })
     .prefault({}),
+  /** The pages on which customers open their keys. */
+  keys: z
+    .strictObject({
+      /** For how many days after an order its page shows keys. */
+      pageDays: z.number().int().min(1).max(3_650).default(365),
+    })
+    .prefault({}),
   /** When the catalogue is read, in full. */
   syncCron: cron.default('*/30 * * * *'),
   /** When GET /balance is read. */

@@ -46,13 +46,13 @@ export function newPage({ vault, now }: Pick<Pages, 'vault' | 'now'>, orderId: s
   })
 }
 
-/** Returns the path of an order's page; undefined for an order without a page, or whose page is withdrawn. */
+/** Returns the path of an order's page; undefined for an order without a page. A page that is withdrawn says so at its path. */
 export async function pathOfOrder(
   { db, vault }: Pick<Pages, 'db' | 'vault'>,
   orderId: string,
 ): Promise<string | undefined> {
   const row = await first(db, keyPageOfOrder(orderId))
-  if (!row || row.withdrawnAt !== null) return undefined
+  if (!row) return undefined
   return `/k/${vault.open(placeOf(orderId), row.ciphertext, row.keyId).toString('utf8')}`
 }
 

@@ -14,6 +14,15 @@ export interface PageShop {
   language: string
 }
 
+type Selling = { id: string; name: string; language: string; contact: string | null; url?: string }
+
+/** Returns the shop of a page. A store that the configuration no longer has is named by its id; no store, by nothing. */
+export function shopOfPage(stores: readonly Selling[], id?: string): PageShop {
+  const store = stores.find((one) => one.id === id)
+  const { name = id ?? '', url = null, contact = null, language = stores[0]?.language ?? 'en' } = store ?? {}
+  return { name, url, contact, language }
+}
+
 /** The paths of the style sheet and of the script. */
 export interface PageFiles {
   style: string

@@ -15,10 +15,8 @@ import { keysPage, type PageShop, unknownPage } from './page.ts'
 export interface KeysRouterParts extends Pages {
   /** Milliseconds of a clock that never jumps. */
   monotonic: () => number
-  /** The shop of a store's id. */
-  shopOf: (store: string) => PageShop
-  /** The language of a page that belongs to no shop. */
-  language: string
+  /** The shop of a store's id; undefined: the shop of a page that is not known. */
+  shopOf: (store?: string) => PageShop
 }
 
 /** Browsers load our own files alone, run no inline script, send no referrer, and show the page in no frame. */
@@ -47,7 +45,7 @@ const PAGE = '/k/:token'
 /** A line's id of a store has at most some hundred characters. */
 const BODY_MAX = '4kb'
 
-export function keysRouter({ monotonic, shopOf, language, ...pages }: KeysRouterParts): Router {
+export function keysRouter({ monotonic, shopOf, ...pages }: KeysRouterParts): Router {
   const router = Router({ strict: true, caseSensitive: true })
   const guesses = createGuesses(monotonic)
   for (const { path, type, bytes } of assets) {
@@ -60,7 +58,7 @@ export function keysRouter({ monotonic, shopOf, language, ...pages }: KeysRouter
   /** Wrong tokens of a network are refused after some of them. A right token is never refused, so that no guesser locks it out. */
   const refuse = (request: Request, response: Response) => {
     const isTooMany = guesses.count(networkOf(request.socket.remoteAddress ?? ''))
-    send(response, isTooMany ? 429 : 404, unknownPage(language, files))
+    send(response, isTooMany ? 429 : 404, unknownPage(shopOf().language, files))
   }
 
   router.get(PAGE, async (request, response) => {

@@ -5,6 +5,7 @@ import type { StorePolicy } from '../domain/listing.ts'
 import { type Breaker, closedBreaker } from '../domain/pace.ts'
 import type { Rate } from '../domain/rates.ts'
 import type { ExpectedOrder } from '../domain/supplier.ts'
+import type { Change } from '../storage/database.ts'
 import type { Outage } from '../storage/outages.ts'
 import type { Purchase } from '../storage/purchases.ts'
 import type { Supplier } from '../supplier/client.ts'
@@ -169,6 +170,8 @@ export interface Ordering extends Context {
   mark?: (attempt: string) => Promise<void>
   /** Writes the marker of a new epoch. Absent whenever `mark` is absent. */
   beginEpoch?: (epoch: number) => Promise<void>
+  /** Returns the change that gives a new order its page of keys. Absent where there is no public address for such pages. */
+  newPage?: ((orderId: string) => Change) | undefined
   /** Called at each named instant; does nothing outside tests. */
   at: (point: CrashPoint) => void
   /** Once the signal is aborted, a sweep stops after the page that it is reading. */

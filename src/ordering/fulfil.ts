@@ -39,6 +39,8 @@ import { openKey } from './effects.ts'
 import { type OrderStanding, type StandingRows, standingBy, standingRows } from './order-view.ts'
 
 export interface Fulfilment extends Ordering {
+  /** The address of an order's page of keys; undefined for an order without one. Absent where there are no such pages. */
+  keysUrl?: ((orderId: string) => Promise<string | undefined>) | undefined
   /** The store of an id; undefined when the configuration no longer has it. */
   storeOf: (id: string) => Store | undefined
   /** Called at each hand-over with new keys, with the milliseconds since the order came. */
@@ -199,6 +201,8 @@ async function push(
 ): Promise<FulfilResult> {
   const { row, update, deliveredNow } = outgoing
   const attempt = { id: row.id, at: row.createdAt }
+  const keysUrl = await fulfilment.keysUrl?.(row.orderId ?? '')
+  const page = keysUrl === undefined ? {} : { keysUrl }
   switch (update.type) {
     case 'line.failed':
       return store.reportFailure({ ...attempt, ...update })
@@ -210,6 +214,7 @@ async function push(
       return store.closeOrder({
         ...attempt,
         ...update,
+        ...page,
         ...((await mayBeSent(fulfilment, store, row)) && { mayBeSent: true }),
       })
     case 'line.fulfilled': {
@@ -221,7 +226,7 @@ async function push(
         await noteUnsent(fulfilment, outgoing)
         throw error
       }
-      return store.fulfil({ ...attempt, ...update, keys, ...(deliveredNow !== undefined && { deliveredNow }) })
+      return store.fulfil({ ...attempt, ...update, ...page, keys, ...(deliveredNow !== undefined && { deliveredNow }) })
     }
   }
 }

@@ -91,6 +91,7 @@ export async function takeOrder(
     insertStoreOrder(order),
     ...(shop?.entitlement(orderId) ??
       ownEntitlement(store, { reference: input.reference, lines: [...offers.keys()] }, orderId, now)),
+    ...(ordering.newPage ? [ordering.newPage(orderId)] : []),
   ]
   // Lines are listed by id, so sorted ids keep the order in which the store sent them.
   const lineIds = input.lines.map(() => ordering.newId()).sort()

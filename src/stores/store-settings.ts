@@ -102,6 +102,19 @@ export const everyStore = {
     .string()
     .regex(/^[a-z0-9-]{1,40}-[a-z0-9]{8}$/, 'a short name, a dash and 8 characters; `quayside init` makes one'),
   name: z.string().min(1).max(100),
+  /** The language of the page of keys, such as `de`. Without a translation the page is in English. */
+  language: z
+    .string()
+    .regex(/^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$/, 'a language such as "de" or "pt-BR"')
+    .default('en'),
+  /** Where customers reach the store: a web address, or `mailto:` with an address; null: the page of keys names none. */
+  contact: z
+    .union([
+      webAddress,
+      z.string().regex(/^mailto:[^\s<>"]+@[^\s<>"]+$/, 'an address such as "mailto:help@shop.example"'),
+    ])
+    .nullable()
+    .default(null),
   ...sellingShape,
 }
 

@@ -58,6 +58,11 @@ export type Pushed<Update> = Update & {
   at: number
 }
 
+/** `keysUrl`: the page on which the customer opens the keys of the order. Whoever has the address can open them. */
+export interface OfKeys {
+  keysUrl?: string
+}
+
 /** A listing as a store should show it. */
 export interface StoreListing {
   /** The store's own id of the variant. The core does not look into it, so an adapter may join several ids of the shop in it. */
@@ -244,7 +249,7 @@ export interface Store {
    * Hands over licence keys in plain text. An adapter neither logs nor stores the keys. `keys` may be empty. `deliveredNow`: how
    * many keys of the line the store then has, counted at this attempt; `delivered`: the same, counted at the first attempt.
    */
-  fulfil(update: Pushed<LineFulfilled> & { keys: string[]; deliveredNow?: number }): Promise<FulfilResult>
+  fulfil(update: Pushed<LineFulfilled> & OfKeys & { keys: string[]; deliveredNow?: number }): Promise<FulfilResult>
   /** Sends the customer the keys that wait in the shop for the rest of their order. Each key is sent once. */
   sendWaiting?(reference: string): Promise<FulfilResult>
   /** Reports that units of a line will not come. */
@@ -259,7 +264,7 @@ export interface Store {
    * Reports that an order has ended: Quayside does nothing more for it. `not_entitled`: the order is unpaid or held, and can only
    * be closed once it is paid. `mayBeSent`: `sendWaiting` may have sent keys of the order.
    */
-  closeOrder(update: Pushed<OrderClosed> & { mayBeSent?: boolean }): Promise<FulfilResult>
+  closeOrder(update: Pushed<OrderClosed> & OfKeys & { mayBeSent?: boolean }): Promise<FulfilResult>
 
   /** Checks whether the store signed a request. */
   verify?(request: StoreRequest): StoreVerification

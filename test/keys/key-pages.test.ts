@@ -21,9 +21,7 @@ async function openPage(quantity = 2, options: TestAppOptions = {}) {
   const shop = { name: 'Nordic <Keys>', url: 'https://shop.example', contact: null, language: 'en' }
   const logged: string[] = []
   const server = createHttpServer({
-    webhooks: Router().use(
-      keysRouter({ db, vault, now, newId, pageDays: 365, monotonic, shopOf: () => shop, language: 'en' }),
-    ),
+    webhooks: Router().use(keysRouter({ db, vault, now, newId, pageDays: 365, monotonic, shopOf: () => shop })),
     log: { ...ordering.log, info: (event, fields) => logged.push(JSON.stringify({ event, ...fields })) },
     newId,
     monotonic,

@@ -13,7 +13,7 @@ import {
 } from '../connection.ts'
 import { failed, sound } from '../findings.ts'
 import { CONFIRMED, refused, unavailable } from '../shop-client.ts'
-import type { NotConfirmed, PublishResult, Pushed, PushResult, Store, StoreListing } from '../store.ts'
+import type { NotConfirmed, OfKeys, PublishResult, Pushed, PushResult, Store, StoreListing } from '../store.ts'
 import { signatureHeaders } from './signature.ts'
 
 export interface BackendOptions extends Connecting {
@@ -113,16 +113,16 @@ export function backendStore(options: BackendOptions): Store {
 const whole = ({ stockAlone: _, ...listing }: StoreListing): StoreListing => listing
 
 /** The fields of each callback after its store order and line, in the sequence of the body. Licence keys come last. */
-const FIELDS: { [Type in StoreUpdate['type']]: (keyof Extract<StoreUpdate, { type: Type }>)[] } = {
-  'line.fulfilled': ['delivered', 'complete'],
+const FIELDS: { [Type in StoreUpdate['type']]: (keyof Extract<StoreUpdate, { type: Type }> | keyof OfKeys)[] } = {
+  'line.fulfilled': ['delivered', 'complete', 'keysUrl'],
   'line.failed': ['state', 'code', 'message', 'advice'],
   'line.held': ['reason', 'message'],
   'line.resumed': [],
-  'order.closed': ['state'],
+  'order.closed': ['state', 'keysUrl'],
 }
 
 /** Returns the `data` of a callback. Its fields must keep their sequence, because a repeat must have the same body. */
-function dataOf(update: StoreUpdate & { keys?: string[] }): object {
+function dataOf(update: StoreUpdate & OfKeys & { keys?: string[] }): object {
   const { store, reference } = update.order
   const fields = Object.fromEntries(FIELDS[update.type].map((name) => [name, update[name as keyof typeof update]]))
   const of = { store, reference }
