@@ -13,7 +13,7 @@ import { pollOrders, storesDue } from './inbox/poll.ts'
 import { processDue } from './inbox/process.ts'
 import { type Inbox, openInbox, type ReceiveDeps } from './inbox/receive.ts'
 import { type StoreSource, storeSource } from './inbox/sources.ts'
-import { newPage, pathOfOrder } from './keys/key-pages.ts'
+import { newPage, pathOfPage } from './keys/key-pages.ts'
 import type { SellingStore } from './listings/assess.ts'
 import { type Publisher, publishNext } from './listings/publish.ts'
 import { createHourlyCounts, type HourlyCounts } from './observe/hourly-counts.ts'
@@ -257,10 +257,7 @@ const pagesAt = (
   context: Pick<Context, 'db' | 'vault' | 'now'>,
 ): Pick<Fulfilment, 'newPage' | 'keysUrl'> => ({
   newPage: (orderId) => newPage(context, orderId),
-  keysUrl: async (orderId) => {
-    const path = await pathOfOrder(context, orderId)
-    return path === undefined ? undefined : `${address}${path}`
-  },
+  keysUrl: async (orderId) => `${address}${await pathOfPage(context, orderId)}`,
 })
 
 /** Returns a function to call before a shop is asked for orders. It resolves with a second function, for each order read. */

@@ -80,6 +80,7 @@ export async function runAddShop(io: Io, kind: ShopKind, options: AddOptions): P
       ...(shop.currency !== null && { currency: shop.currency }),
       ...(create !== 'nothing' && { create }),
       ...given.settings,
+      deliver: config.publicUrl === null ? 'keys' : kind.deliver,
       pricing: { markup: { percent: markup } },
     }
     const added = write(io, file, store, shop.credentials)

@@ -226,6 +226,7 @@ export function checkedConfig(
     const { stores, rates } = settings.value
     checkCaps(settings.value, dialect.facts, faults)
     checkConsole(settings.value, faults)
+    checkLinks(settings.value, faults)
     faults.push(...sellingFaults(stores, rates, dialect.facts.money.currency))
   }
   if (faults.length > 0 || !settings.value || !dialect) {
@@ -475,6 +476,15 @@ function checkConsole({ console: { listen, url } }: Settings, faults: FieldFault
   if (listen === null || url !== null || isLoopback(listen.host)) return
   const message = `${listen.host} is not loopback: put a proxy that speaks TLS before it and set console.url to its https address, or use 127.0.0.1`
   faults.push({ field: 'console.listen.host', message })
+}
+
+function checkLinks({ publicUrl, stores }: Settings, faults: FieldFault[]): void {
+  if (publicUrl !== null) return
+  for (const [index, { deliver }] of stores.entries()) {
+    if (deliver === undefined || deliver === 'keys') continue
+    const message = `"${deliver}" needs publicUrl, because customers open the link there: set publicUrl, or use "keys"`
+    faults.push({ field: `stores.${index}.deliver`, message })
+  }
 }
 
 function checkCaps(settings: Settings, dialect: Dialect, faults: FieldFault[]): void {

@@ -26,6 +26,10 @@ interface OfLine {
   line: LineRef
 }
 
+/** How the keys of an order reach its customer: by a link to their page, in plain text by the store, or both ways. */
+export const keyWays = ['link', 'keys', 'both'] as const
+export type KeyWay = (typeof keyWays)[number]
+
 /** Brings licence keys of a line to its store. If the store already has all keys, it only states that the line is complete. */
 export interface LineFulfilled extends OfLine {
   type: 'line.fulfilled'
@@ -33,6 +37,8 @@ export interface LineFulfilled extends OfLine {
   delivered: number
   /** `delivered` is all that was ordered. */
   complete: boolean
+  /** How these keys reach the customer. Absent: in plain text alone. */
+  by?: Exclude<KeyWay, 'keys'>
 }
 
 /** Whether a store learns from this update that it has all keys of a line. */

@@ -1,4 +1,5 @@
 /** The pages on which customers open the keys of their orders: making a page, finding it by its token, and opening its keys. */
+import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import type { Context } from '../context.ts'
 import { type KeyPage, keyPage, type PageKey } from '../domain/key-page.ts'
@@ -54,6 +55,16 @@ export async function pathOfOrder(
   const row = await first(db, keyPageOfOrder(orderId))
   if (!row) return undefined
   return `/k/${vault.open(placeOf(orderId), row.ciphertext, row.keyId).toString('utf8')}`
+}
+
+/** Returns the path of an order's page. An order that was taken before there were such pages gets its page now. */
+export async function pathOfPage(pages: Pick<Pages, 'db' | 'vault' | 'now'>, orderId: string): Promise<string> {
+  const known = await pathOfOrder(pages, orderId)
+  if (known !== undefined) return known
+  await pages.db.commit([newPage(pages, orderId)])
+  const made = await pathOfOrder(pages, orderId)
+  assert(made !== undefined, 'the page was stored')
+  return made
 }
 
 /** Returns the page of a token; undefined for a token that no page has. */

@@ -1,11 +1,12 @@
+import assert from 'node:assert/strict'
 import type { AlertKind } from '../domain/alert-kinds.ts'
 import { isStandingHold } from '../domain/hold.ts'
 import { normalKey } from '../domain/licence-key.ts'
 import { amountText } from '../domain/money.ts'
 import { type Effect, mostOf, type Transition } from '../domain/purchase.ts'
-import { externalOrderId, idempotencyKey, type PurchaseName } from '../domain/purchase-keys.ts'
+import { externalOrderId, idempotencyKey, markOfKey, type PurchaseName } from '../domain/purchase-keys.ts'
 import { hasLeft } from '../domain/store-order.ts'
-import { holdToReport, type ReportedHold } from '../domain/store-update.ts'
+import { holdToReport, type LineFulfilled, type ReportedHold } from '../domain/store-update.ts'
 import type { SupplierOrder } from '../domain/supplier.ts'
 import type { Change } from '../storage/database.ts'
 import { reportDiscrepancy } from '../storage/discrepancies.ts'
@@ -15,7 +16,7 @@ import { assignKey, insertKey, type LicenceKey, takeBackKeys } from '../storage/
 import { holdOffer, markOutOfStock } from '../storage/offers.ts'
 import { enqueueAlert, enqueueUpdate, type UpdateEffect, withdrawEffect } from '../storage/outbox.ts'
 import { enqueuePublications } from '../storage/publications.ts'
-import { changePurchase, insertPurchase, type NewPurchase } from '../storage/purchases.ts'
+import { changePurchase, insertPurchase, type NewPurchase, type Purchase } from '../storage/purchases.ts'
 import { markReopened } from '../storage/store-orders.ts'
 import { orderBody } from '../supplier/client.ts'
 import type { Loaded } from './advance.ts'
@@ -252,6 +253,20 @@ export const openKey = (
   const place = { table: 'licence_keys', row: key.purchaseId, ordinal: key.ordinal }
   return normalKey(vault.open(place, key.ciphertext, key.keyId).toString('utf8'))
 }
+
+/** Returns keys as their store takes them: the licence keys in plain text, or their marks where customers get a link alone. */
+export const keysFor = (
+  ordering: Pick<Ordering, 'vault'>,
+  by: LineFulfilled['by'],
+  keys: readonly Parameters<typeof openKey>[1][],
+  purchases: readonly Pick<Purchase, 'id' | 'externalOrderId'>[],
+): string[] =>
+  keys.map((key) => {
+    if (by !== 'link') return openKey(ordering, key)
+    const purchase = purchases.find(({ id }) => id === key.purchaseId)
+    assert(purchase, 'a purchase is never deleted')
+    return markOfKey(purchase.externalOrderId, key.ordinal)
+  })
 
 /** Takes back the hand-overs that have not begun to leave. If one of them begins first, the commit is stale. */
 function withdrawal({ purchase, keys }: Loaded): Change[] {

@@ -3,7 +3,7 @@ import { bucketOf } from '../domain/activity.ts'
 import { FAILED_ADVICE, failureAdvice, heldSentences } from '../domain/labels.ts'
 import { callbackDelayMs } from '../domain/pace.ts'
 import { finalStates } from '../domain/purchase.ts'
-import { isComplete, type StoreUpdate } from '../domain/store-update.ts'
+import { isComplete, type LineFulfilled, type StoreUpdate } from '../domain/store-update.ts'
 import { Failure, messageOf } from '../errors.ts'
 import { type Change, first, StaleWrite } from '../storage/database.ts'
 import { assertMayLeave, entitlementOf, settleFirst } from '../storage/entitlements.ts'
@@ -31,16 +31,16 @@ import {
 import { endPause } from '../storage/publications.ts'
 import { type Purchase, purchaseById } from '../storage/purchases.ts'
 import type { StoreOrder } from '../storage/store-orders.ts'
-import type { FulfilResult, NotEntitled, PushResult, Store } from '../stores/store.ts'
+import type { FulfilResult, NotEntitled, OfKeys, PushResult, Store } from '../stores/store.ts'
 import { advance, type Given, type Loaded, moveBy } from './advance.ts'
 import { announceCompletion, closing, logClosed } from './close.ts'
 import { inParallel, type Ordering } from './context.ts'
-import { openKey } from './effects.ts'
+import { keysFor, type openKey } from './effects.ts'
 import { type OrderStanding, type StandingRows, standingBy, standingRows } from './order-view.ts'
 
 export interface Fulfilment extends Ordering {
-  /** The address of an order's page of keys; undefined for an order without one. Absent where there are no such pages. */
-  keysUrl?: ((orderId: string) => Promise<string | undefined>) | undefined
+  /** Returns the address of an order's page of keys, and makes the page where there is none. Absent where there are no such pages. */
+  keysUrl?: ((orderId: string) => Promise<string>) | undefined
   /** The store of an id; undefined when the configuration no longer has it. */
   storeOf: (id: string) => Store | undefined
   /** Called at each hand-over with new keys, with the milliseconds since the order came. */
@@ -134,7 +134,7 @@ async function deliverUpdate(
   const rows = asksStanding(row, effect) ? await standingRows(db, row.orderId ?? '') : NO_ROWS
   const sealed = effect.type === 'line.fulfilled' ? rows.keys.filter(({ handOverId }) => handOverId === row.id) : []
   const fresh = sealed.filter((key) => key.handedOverAt === null).length
-  const asOfNow = updateOf(row, effect, standingBy(rows), fresh, now())
+  const asOfNow = updateOf(row, effect, standingBy(rows), { fresh, by: wayOf(fulfilment, store) }, now())
   // A repeat has the content of the first attempt. Other keys of the same line may have been handed over since then.
   const update = asOfNow && (row.sentUpdate ?? asOfNow)
   if (!update) {
@@ -151,7 +151,7 @@ async function deliverUpdate(
   const startedAt = fulfilment.monotonic()
   const at = effect.type === 'line.fulfilled' ? fulfilment.at : () => {}
   at('pushing')
-  const result = await push(fulfilment, store, outgoing, sealed)
+  const result = await push(fulfilment, store, outgoing, sealed, rows.purchases)
   const durationMs = Math.round(fulfilment.monotonic() - startedAt)
   const fields = { id: row.id, type: row.type, store: row.store, attempts: row.attempts + 1, durationMs }
   if (result.outcome !== 'confirmed') {
@@ -198,11 +198,10 @@ async function push(
   store: Store,
   outgoing: Outgoing,
   sealed: SealedKey[],
+  purchases: readonly Purchase[],
 ): Promise<FulfilResult> {
   const { row, update, deliveredNow } = outgoing
   const attempt = { id: row.id, at: row.createdAt }
-  const keysUrl = await fulfilment.keysUrl?.(row.orderId ?? '')
-  const page = keysUrl === undefined ? {} : { keysUrl }
   switch (update.type) {
     case 'line.failed':
       return store.reportFailure({ ...attempt, ...update })
@@ -214,22 +213,32 @@ async function push(
       return store.closeOrder({
         ...attempt,
         ...update,
-        ...page,
+        ...(await pageOf(fulfilment, row)),
         ...((await mayBeSent(fulfilment, store, row)) && { mayBeSent: true }),
       })
     case 'line.fulfilled': {
       if (row.type === 'keys.waiting') return store.sendWaiting?.(update.order.reference) ?? NOT_FOR_THIS_KIND
-      let keys: string[]
+      let ofKeys: OfKeys & { keys: string[] }
       try {
-        keys = sealed.map((key) => openKey(fulfilment, key))
+        const page = await pageOf(fulfilment, row)
+        ofKeys = { ...page, keys: keysFor(fulfilment, update.by, sealed, purchases) }
       } catch (error) {
         await noteUnsent(fulfilment, outgoing)
         throw error
       }
-      return store.fulfil({ ...attempt, ...update, ...page, keys, ...(deliveredNow !== undefined && { deliveredNow }) })
+      return store.fulfil({ ...attempt, ...update, ...ofKeys, ...(deliveredNow !== undefined && { deliveredNow }) })
     }
   }
 }
+
+async function pageOf({ keysUrl: urlOf }: Fulfilment, { orderId }: OutboxRow): Promise<OfKeys> {
+  const keysUrl = orderId === null ? undefined : await urlOf?.(orderId)
+  return keysUrl === undefined ? {} : { keysUrl }
+}
+
+/** Returns how keys reach the customers of a store now. Without pages of keys they do so in plain text. */
+export const wayOf = ({ keysUrl }: Pick<Fulfilment, 'keysUrl'>, { deliver }: Store): LineFulfilled['by'] =>
+  keysUrl === undefined || deliver === 'keys' ? undefined : deliver
 
 /** Says whether the shop may have sent keys of an order to its customer before the order closed. */
 async function mayBeSent({ db }: Fulfilment, { sendWaiting }: Store, { orderId }: OutboxRow): Promise<boolean> {
@@ -510,14 +519,14 @@ const NO_ROWS: StandingRows = { lines: [], purchases: [], keys: [] }
  * Returns the update of an outbox row by the present state. A repeat has the contents of the first attempt instead, because the
  * store recognises the id of a repeat and ignores the repeat.
  *
- * @param fresh the number of licence keys that the store first gets with this update
+ * @param keys `fresh`: the number of licence keys that the store first gets with this update; `by`: how they reach the customer
  * @returns undefined for a hold that ended before its store heard of the hold: reported late, it would seem to be in force
  */
 function updateOf(
   row: DueUpdate,
   effect: UpdateEffect,
   standing: OrderStanding,
-  fresh: number,
+  { fresh, by }: { fresh: number; by: LineFulfilled['by'] },
   now: number,
 ): StoreUpdate | undefined {
   const order = { store: row.store ?? '', reference: row.reference }
@@ -543,7 +552,8 @@ function updateOf(
       return { type: 'line.resumed', ...about, units: effect.payload.units }
     default: {
       const delivered = own.delivered + fresh
-      return { type: 'line.fulfilled', ...about, delivered, complete: delivered >= own.wanted }
+      const complete = delivered >= own.wanted
+      return { type: 'line.fulfilled', ...about, delivered, complete, ...(by !== undefined && { by }) }
     }
   }
 }

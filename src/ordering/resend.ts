@@ -3,8 +3,8 @@ import { counted } from '../domain/figures.ts'
 import { Failure } from '../errors.ts'
 import { audited } from '../storage/evidence.ts'
 import { auditText } from './actions.ts'
-import { openKey } from './effects.ts'
-import type { Fulfilment } from './fulfil.ts'
+import { keysFor } from './effects.ts'
+import { type Fulfilment, wayOf } from './fulfil.ts'
 import { keysByLine, orderStanding, type Standing } from './order-view.ts'
 
 /** Says why the keys of an order cannot be sent again; undefined when they can be. */
@@ -33,15 +33,21 @@ export async function resendKeys(fulfilment: Fulfilment, orderId: string, actor:
   const { order } = standing
   const refusal = resendRefusal(fulfilment, standing)
   if (refusal) throw refusal
-  const resend = fulfilment.storeOf(order.store)?.resend
-  assert(resend, 'a store that cannot send keys again was refused')
+  const store = fulfilment.storeOf(order.store)
+  assert(store?.resend, 'a store that cannot send keys again was refused')
   const handedOver = keysByLine(standing, ({ handedOverAt }) => handedOverAt !== null)
   const count = handedOver.reduce((sum, { keys }) => sum + keys.length, 0)
   await fulfilment.db.commit([
     audited(fulfilment, actor, 'order.resend', orderId, auditText([counted(count, 'key'), reason])),
   ])
-  const opened = handedOver.map(({ line, keys }) => ({ id: line, keys: keys.map((key) => openKey(fulfilment, key)) }))
-  const result = await resend({ reference: order.reference, lines: opened })
+  const by = wayOf(fulfilment, store)
+  const purchases = standing.lines.flatMap((line) => line.purchases)
+  const lines = handedOver.map(({ line, keys }) => ({ id: line, keys: keysFor(fulfilment, by, keys, purchases) }))
+  const result = await store.resend({
+    reference: order.reference,
+    lines,
+    ...(by !== undefined && { by, keysUrl: await fulfilment.keysUrl?.(orderId) }),
+  })
   if (result.outcome !== 'confirmed') {
     throw new Failure('unavailable', `${order.store} did not confirm that it sent them: ${result.detail}`)
   }

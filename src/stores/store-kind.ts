@@ -4,6 +4,7 @@
  */
 import type { z } from 'zod'
 import type { StorePolicy } from '../domain/listing.ts'
+import type { KeyWay } from '../domain/store-update.ts'
 import type { Secret } from '../secret.ts'
 import type { Connecting } from './connection.ts'
 import type { NewShop } from './first-look.ts'
@@ -27,6 +28,8 @@ export interface StoreKind<Shape extends StoreShape = StoreShape> {
   /** Returns where a store is: the address that its callbacks go to, or the address of the shop. */
   addressOf(settings: z.infer<Shape>): string
   open(store: Configured<z.infer<Shape>> & { credentials: ShopCredentials }, needs: StoreNeeds): Promise<Store>
+  /** How keys reach the customers of a new store of this kind, where there is a public address. */
+  deliver: KeyWay
   shop: ShopAccess | null
 }
 

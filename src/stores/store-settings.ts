@@ -4,6 +4,7 @@ import { parseDecimal } from '../domain/money.ts'
 import { pricingPolicy } from '../domain/pricing.ts'
 import { readRules } from '../domain/pricing-rules.ts'
 import { readRate } from '../domain/rates.ts'
+import { keyWays } from '../domain/store-update.ts'
 import type { FieldFault } from '../errors.ts'
 
 /* Settings that all kinds of stores share: how a store sells, and exchange rates. Settings of one kind are in its folder. */
@@ -115,6 +116,11 @@ export const everyStore = {
     ])
     .nullable()
     .default(null),
+  /**
+   * How keys reach customers: by a link to their page, in plain text, or both ways. Absent: in plain text, as in a configuration
+   * that is older than the page.
+   */
+  deliver: z.enum(keyWays).optional(),
   ...sellingShape,
 }
 

@@ -10,6 +10,7 @@
 import type { ItemAnswer } from '../domain/acknowledgement.ts'
 import type { Standing } from '../domain/store-order.ts'
 import type {
+  KeyWay,
   LineFailed,
   LineFulfilled,
   LineHeld,
@@ -62,6 +63,9 @@ export type Pushed<Update> = Update & {
 export interface OfKeys {
   keysUrl?: string
 }
+
+/** `keys`: licence keys in plain text; their marks where customers get the link alone. */
+export type PushedKeys = Pushed<LineFulfilled> & OfKeys & { keys: string[] }
 
 /** A listing as a store should show it. */
 export interface StoreListing {
@@ -223,7 +227,10 @@ export interface StoreFinding {
 /** Keys of an order that its store has got before, in plain text. An adapter neither logs nor stores the keys. */
 export interface ResentOrder {
   reference: string
+  /** `keys`: licence keys in plain text; their marks where customers get the link alone. */
   lines: { id: string; keys: string[] }[]
+  /** As in the update that brought the keys. */
+  by?: LineFulfilled['by']
 }
 
 export interface Store {
@@ -245,11 +252,14 @@ export interface Store {
   /** Pushes at most `batchSize` listings, once. */
   publish(push: { id: string; at: number; listings: StoreListing[] }): Promise<PublishResult>
 
+  /** How keys reach the customers of this store. Absent: in plain text. */
+  deliver?: KeyWay | undefined
   /**
-   * Hands over licence keys in plain text. An adapter neither logs nor stores the keys. `keys` may be empty. `deliveredNow`: how
-   * many keys of the line the store then has, counted at this attempt; `delivered`: the same, counted at the first attempt.
+   * Hands over licence keys, by the way that the update names. An adapter neither logs nor stores the keys. `keys` may be empty.
+   * `deliveredNow`: how many keys of the line the store then has, counted at this attempt; `delivered`: the same, counted at the
+   * first attempt.
    */
-  fulfil(update: Pushed<LineFulfilled> & OfKeys & { keys: string[]; deliveredNow?: number }): Promise<FulfilResult>
+  fulfil(update: PushedKeys & { deliveredNow?: number }): Promise<FulfilResult>
   /** Sends the customer the keys that wait in the shop for the rest of their order. Each key is sent once. */
   sendWaiting?(reference: string): Promise<FulfilResult>
   /** Reports that units of a line will not come. */
@@ -291,7 +301,7 @@ export interface Store {
   /** Makes the store send its orders to this address of ours; harmless when it already does. `detail`: what was changed. */
   provision?(url: string): Promise<{ outcome: 'confirmed'; detail: string | null } | NotConfirmed>
   /** Sends the customer the keys of an order again. The store has these keys already. */
-  resend?(order: ResentOrder): Promise<PushResult>
+  resend?(order: ResentOrder & OfKeys): Promise<PushResult>
 
   /** Sends an example of an update, marked as a test. */
   sendExample?(update: Pushed<StoreUpdate> & { keys: string[] }): Promise<PushResult>

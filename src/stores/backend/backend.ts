@@ -1,7 +1,7 @@
 import { Agent, type Dispatcher, request } from 'undici'
 import { z } from 'zod'
 import type { ItemAnswer } from '../../domain/acknowledgement.ts'
-import type { StoreUpdate } from '../../domain/store-update.ts'
+import type { KeyWay, StoreUpdate } from '../../domain/store-update.ts'
 import {
   beforeWrite,
   type Connecting,
@@ -21,6 +21,7 @@ export interface BackendOptions extends Connecting {
   callbackUrl: string
   /** Returns the store's signing secrets that are valid now, 32 bytes each. Several are valid for a while after a rotation. */
   secrets: () => readonly Buffer[]
+  deliver?: KeyWay | undefined
   /** Makes the id of a test message. */
   newId: () => string
   /** The longest time of one callback, from connecting to the end of the answer. */
@@ -94,7 +95,8 @@ export function backendStore(options: BackendOptions): Store {
           answers: await readListingAnswer(body),
         }),
       ),
-    fulfil: report,
+    deliver: options.deliver,
+    fulfil: ({ by, keys, ...update }) => report({ ...update, keys: by === 'link' ? [] : keys }),
     reportFailure: report,
     reportHeld: report,
     reportResumed: report,

@@ -15,9 +15,10 @@ export const backend: BackendKind<typeof settings> = {
   label: 'your backend',
   settings,
   addressOf: ({ callbackUrl }) => callbackUrl,
-  open: async ({ id, callbackUrl }, { secretsOf, ...needs }) => {
+  open: async ({ id, callbackUrl, deliver }, { secretsOf, ...needs }) => {
     const { backendStore } = await import('./backend.ts')
-    return backendStore({ ...needs, callbackUrl, secrets: () => secretsOf(id) })
+    return backendStore({ ...needs, callbackUrl, deliver, secrets: () => secretsOf(id) })
   },
+  deliver: 'keys',
   shop: null,
 }

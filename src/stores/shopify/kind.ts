@@ -52,6 +52,7 @@ export const shopify: ShopKind<typeof settings> = {
     const rotatedAt = earlierSecretSince?.(rest.id)
     return shopifyStore({ ...needs, url, apiVersion, credentials, rotatedAt, settings: ofShop })
   },
+  deliver: 'link',
   shop: {
     credentials: 'the client id and the client secret, or the admin token and the API secret key',
     /** Reads key and secret. The secret before a rotation may follow them. */

@@ -44,6 +44,7 @@ export function shopifyStore(options: ShopifyOptions): Store {
     createSize: CREATED_MAX,
     settleMs: SETTLE_MS,
     pushMs: PUSH_MS,
+    deliver: settings.deliver,
     variants: (cursor) => readVariantPage(patient, cursor),
     ...(settings.create !== null && { create: (variants) => createVariants(patient, variants) }),
     publish: (push) => publish(patient, push),

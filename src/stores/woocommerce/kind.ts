@@ -37,6 +37,7 @@ export const wooCommerce: ShopKind<typeof settings> = {
     const settings = { ...rest, ownsSalePrice: pricing.compareAt !== null }
     return wooCommerceStore({ ...needs, url, credentials, webhookSecret: webhookSecretOf(id), settings })
   },
+  deliver: 'both',
   shop: {
     credentials: 'consumer key and consumer secret, ck_… and cs_…',
     readCredentials: (text) => {

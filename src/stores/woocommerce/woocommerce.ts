@@ -11,7 +11,7 @@ import { provisionWebhook } from './webhooks.ts'
 export interface WooCommerceOptions extends ShopOptions {
   /** The secret has letters and digits only, because WordPress decodes entities in it. */
   webhookSecret: string
-  settings: Pick<WooCommerceSettings, 'create' | 'statuses' | 'handOver'> & {
+  settings: Pick<WooCommerceSettings, 'create' | 'statuses' | 'handOver' | 'deliver'> & {
     ownsSalePrice: boolean
     /** ISO 4217. */
     currency: string
@@ -31,6 +31,7 @@ export function wooCommerceStore(options: WooCommerceOptions): Store {
     batchSize: ITEMS_MAX,
     settleMs: SETTLE_MS,
     pushMs: PUSH_MS,
+    deliver: options.settings.deliver,
     variants: (cursor) => readVariants(shop, cursor),
     ...(create !== null && { create: (variants) => createVariants(shop, variants) }),
     publish: ({ listings }) => publish(shop, listings),

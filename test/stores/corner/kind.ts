@@ -24,6 +24,7 @@ export const corner: ShopKind<typeof settings> = {
     const { cornerStore } = await import('./corner.ts')
     return cornerStore({ url, credentials, now: needs.now })
   },
+  deliver: 'both',
   shop: {
     credentials: 'the number of the till and its PIN',
     readCredentials: (text) => {
