@@ -130,8 +130,10 @@ says that less of it is paid than before. Released, it goes on as it is now.`,
     call: 'POST /orders/:reference/resend',
     filters: ['store'],
     body: ['reason'],
-    text: ({ keys }) =>
-      `The shop has sent the customer ${keys === 1 ? 'the key' : `the ${cell(keys)} keys`} of this order again.\n`,
+    text: ({ keys, detail }) => {
+      const sent = `The shop has sent the customer ${keys === 1 ? 'the key' : `the ${cell(keys)} keys`} of this order again.`
+      return `${detail ?? sent}\n`
+    },
   },
 ]
 

@@ -73,8 +73,8 @@ export const orderPage: Page = {
     }),
     resend: byOperator(async (visit) => {
       const asked = { ...named(visit), body: maybeReason(visit.form) }
-      const { keys } = await visit.call('resendOrder', asked)
-      return done('Sent again', `The shop has sent the customer ${counted(keys, 'key')} again.`)
+      const { keys, detail } = await visit.call('resendOrder', asked)
+      return done('Sent again', detail ?? `The shop has sent the customer ${counted(keys, 'key')} again.`)
     }),
     redeliver: byOperator(async ({ call, form }) => {
       await call('redeliverEffect', { path: { id: form.get('update') } })

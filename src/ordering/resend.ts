@@ -25,6 +25,7 @@ export function resendRefusal(
  * The audit notes the request before it leaves. The request is never repeated automatically.
  *
  * @param reason why, in the operator's words, for the audit
+ * @returns how many keys, and what the store did, as a sentence; null: it sent all keys again
  * @throws Failure `not_found`; `conflict`, reason `no_resend` for a store to which Quayside cannot send keys again, reason
  *   `no_keys` where no key is handed over; `unavailable` where the store did not confirm that it sent the keys
  */
@@ -51,5 +52,5 @@ export async function resendKeys(fulfilment: Fulfilment, orderId: string, actor:
   if (result.outcome !== 'confirmed') {
     throw new Failure('unavailable', `${order.store} did not confirm that it sent them: ${result.detail}`)
   }
-  return { keys: count }
+  return { keys: count, detail: result.detail ?? null }
 }

@@ -29,6 +29,9 @@ export type NotConfirmed =
 /** The result of a push. */
 export type PushResult = { outcome: 'confirmed' } | NotConfirmed
 
+/** The result of a resend. `detail`: what the customer gets, as a sentence; absent: the store sent all keys again. */
+export type ResendResult = { outcome: 'confirmed'; detail?: string } | NotConfirmed
+
 /**
  * The order does not entitle its customer to these keys now. The adapter saw that before it wrote any key, so the shop has none
  * of them. This is no failed attempt: the hand-over waits until the order is read again. `units`: the units of the line that the
@@ -301,7 +304,7 @@ export interface Store {
   /** Makes the store send its orders to this address of ours; harmless when it already does. `detail`: what was changed. */
   provision?(url: string): Promise<{ outcome: 'confirmed'; detail: string | null } | NotConfirmed>
   /** Sends the customer the keys of an order again. The store has these keys already. */
-  resend?(order: ResentOrder & OfKeys): Promise<PushResult>
+  resend?(order: ResentOrder & OfKeys): Promise<ResendResult>
 
   /** Sends an example of an update, marked as a test. */
   sendExample?(update: Pushed<StoreUpdate> & { keys: string[] }): Promise<PushResult>

@@ -349,7 +349,7 @@ describe('keys that a customer has lost', () => {
     const reference = app.customerBuys({ lines: [{ product: one?.product ?? 0, quantity: 2 }] })
     await app.pass(3 * MINUTE)
     const order = await app.orderOf(reference)
-    await expect(resendKeys(app.runtime.ordering, order?.id ?? '', 'anna')).resolves.toEqual({ keys: 2 })
+    await expect(resendKeys(app.runtime.ordering, order?.id ?? '', 'anna')).resolves.toEqual({ keys: 2, detail: null })
     for (const key of app.keysOf(reference)) expect(app.shop.mailsWith(key)).toHaveLength(2)
     expect(app.sandbox.world.report().charges).toHaveLength(1)
     const audit = await app.db.query(auditOf(order?.id ?? ''))
@@ -374,7 +374,7 @@ describe('keys that a customer has lost', () => {
     await app.pass(10 * MINUTE)
     const order = await app.orderOf(reference)
     expect(app.sandbox.world.report().charges).toHaveLength(2)
-    await expect(resendKeys(app.runtime.ordering, order?.id ?? '', 'anna')).resolves.toEqual({ keys: 1 })
+    await expect(resendKeys(app.runtime.ordering, order?.id ?? '', 'anna')).resolves.toEqual({ keys: 1, detail: null })
   })
 
   test('are not sent again while they came and wait for an order that is on hold', async () => {

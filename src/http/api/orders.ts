@@ -314,7 +314,10 @@ export function orderOperations(context: ApiContext) {
         'Have the shop send the customer the keys of an order again: those that were handed over, and no others.',
       query: storeQuery,
       body: maybeReasonBody,
-      answer: z.object({ keys: count.describe('How many licence keys were sent again') }),
+      answer: z.object({
+        keys: count.describe('How many licence keys were sent again'),
+        detail: words.describe('What the customer gets, as a sentence; null: the shop has sent all keys again'),
+      }),
       success: { 200: 'The shop has sent them' },
       failures: {
         404: unknown,
