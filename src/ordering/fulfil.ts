@@ -8,7 +8,7 @@ import { Failure, messageOf } from '../errors.ts'
 import { type Change, first, StaleWrite } from '../storage/database.ts'
 import { assertMayLeave, entitlementOf, settleFirst } from '../storage/entitlements.ts'
 import { audited } from '../storage/evidence.ts'
-import { beginHandOver, markHandedOver, markHandOverUnsent } from '../storage/licence-keys.ts'
+import { beginHandOver, type LicenceKey, markHandedOver, markHandOverUnsent } from '../storage/licence-keys.ts'
 import {
   beginCallback,
   type DueUpdate,
@@ -151,7 +151,7 @@ async function deliverUpdate(
   const startedAt = fulfilment.monotonic()
   const at = effect.type === 'line.fulfilled' ? fulfilment.at : () => {}
   at('pushing')
-  const result = await push(fulfilment, store, outgoing, sealed, rows.purchases)
+  const result = await push(fulfilment, store, outgoing, sealed, rows)
   const durationMs = Math.round(fulfilment.monotonic() - startedAt)
   const fields = { id: row.id, type: row.type, store: row.store, attempts: row.attempts + 1, durationMs }
   if (result.outcome !== 'confirmed') {
@@ -198,7 +198,7 @@ async function push(
   store: Store,
   outgoing: Outgoing,
   sealed: SealedKey[],
-  purchases: readonly Purchase[],
+  rows: StandingRows,
 ): Promise<FulfilResult> {
   const { row, update, deliveredNow } = outgoing
   const attempt = { id: row.id, at: row.createdAt }
@@ -218,10 +218,20 @@ async function push(
       })
     case 'line.fulfilled': {
       if (row.type === 'keys.waiting') return store.sendWaiting?.(update.order.reference) ?? NOT_FOR_THIS_KIND
-      let ofKeys: OfKeys & { keys: string[] }
+      let ofKeys: OfKeys & { keys: string[]; unanswered?: string[] }
       try {
         const page = await pageOf(fulfilment, row)
-        ofKeys = { ...page, keys: keysFor(fulfilment, update.by, sealed, purchases) }
+        const unanswered = unansweredKeys(outgoing, rows)
+        ofKeys = {
+          ...page,
+          keys: keysFor(fulfilment, update.by, sealed, rows.purchases),
+          // Each was sent in one of the two forms: the setting of the store may have changed since.
+          ...(unanswered.length > 0 && {
+            unanswered: ([undefined, 'link'] as const).flatMap((by) =>
+              keysFor(fulfilment, by, unanswered, rows.purchases),
+            ),
+          }),
+        }
       } catch (error) {
         await noteUnsent(fulfilment, outgoing)
         throw error
@@ -229,6 +239,16 @@ async function push(
       return store.fulfil({ ...attempt, ...update, ...ofKeys, ...(deliveredNow !== undefined && { deliveredNow }) })
     }
   }
+}
+
+/** Returns the keys of the line of an update that other updates may have brought: they were sent, and no answer came. */
+function unansweredKeys({ row, handsOver }: Outgoing, { purchases, keys }: StandingRows): LicenceKey[] {
+  const line = purchases.find(({ id }) => id === handsOver)?.lineId
+  const ofLine = new Set(purchases.filter(({ lineId }) => lineId === line).map(({ id }) => id))
+  return keys.filter(
+    (key) =>
+      ofLine.has(key.purchaseId) && key.handOverId !== row.id && key.begunAt !== null && key.handedOverAt === null,
+  )
 }
 
 async function pageOf({ keysUrl: urlOf }: Fulfilment, { orderId }: OutboxRow): Promise<OfKeys> {

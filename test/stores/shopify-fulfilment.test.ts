@@ -18,6 +18,12 @@ async function selling(...given: Parameters<typeof openShopifyApp>) {
     ...app,
     variant,
     bought: () => app.sandbox.world.orders.known(1_000).reduce((sum, { quantity }) => sum + quantity, 0),
+    /** Keys that the metafields of an order have. */
+    keysOn: (reference: string) =>
+      shop
+        .metafieldsOf(reference)
+        .filter(({ key }) => key.startsWith('keys_'))
+        .flatMap(({ value }) => value.split('\n').slice(1)),
     note: (reference: string) => shop.orders.get(reference)?.note ?? '',
     mails: (reference: string) =>
       shop.mails().filter(({ order, kind }) => order === reference && kind.startsWith('shipping')),
@@ -166,6 +172,27 @@ describe('keys whose first attempt did not reach the shop stay here when their u
     expect(app.keysOf(id)).toHaveLength(1)
     expect(app.mails(id)).toHaveLength(1)
   })
+})
+
+test('a customer has no more keys than units where a unit is refunded while neither of two hand-overs was answered', async () => {
+  const app = await selling({ dialect: { ...defaultDialect(), quantityMax: 2 } })
+  const { id, lines } = app.shop.buy({ lines: [{ variant: app.variant, quantity: 3 }] })
+  const keysIn = ({ variables }: { variables: Record<string, unknown> }) => {
+    const written = JSON.stringify(variables.metafields)
+    return Object.values(app.sandbox.world.report().keysIssued)
+      .flat()
+      .filter((key) => written.includes(key)).length
+  }
+  // The shop takes the key of the second purchase, and none of the first one. No answer arrives.
+  const refund = () => void app.shop.refund(id, { lines: [{ id: lines[0]?.id ?? '', quantity: 1 }] })
+  app.shop.strike({ kind: 'PutKeys', fault: 'lost_before', matches: (request) => keysIn(request) === 2 })
+  app.shop.strike({ kind: 'PutKeys', fault: 'lost_after', matches: (request) => keysIn(request) === 1 })
+  for (let seconds = 0; app.keysOn(id).length === 0 && seconds < 600; seconds += 1) await app.pass(1_000)
+  expect(app.keysOn(id)).toHaveLength(1)
+  refund()
+  await app.pass(HOUR)
+  expect(app.keysOn(id)).toHaveLength(2)
+  expect(app.shop.metafieldsOf(id).find(({ key }) => key === 'units')?.value).toBe(`{"${lines[0]?.id}":2}`)
 })
 
 describe('an order that was fulfilled before its keys came', () => {

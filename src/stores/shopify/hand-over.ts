@@ -1,11 +1,11 @@
 import { z } from 'zod'
 import { plainName } from '../../domain/labels.ts'
-import type { LineFulfilled, OrderClosed } from '../../domain/store-update.ts'
+import type { OrderClosed } from '../../domain/store-update.ts'
 import { jsonIn } from '../connection.ts'
 import { partsOf } from '../shop-catalogue.ts'
 import { asRead, CONFIRMED, type Read, refused, unavailable } from '../shop-client.ts'
 import { afterKeys, closingRemarks, remarkMark } from '../shop-hand-over.ts'
-import type { FulfilResult, Pushed, PushResult, ResentOrder } from '../store.ts'
+import type { FulfilResult, Pushed, PushResult, ResentOrder, Store } from '../store.ts'
 import { ask, pageOf, pushMutation, readPages, type Shop, written } from './client.ts'
 import * as documents from './documents.ts'
 import { gidOf, isNumber, namespaceOf, orderState, standingOf } from './orders.ts'
@@ -312,14 +312,14 @@ async function keep(
   return unavailable('the metafields of the order keep changing')
 }
 
-type KeysUpdate = Pushed<LineFulfilled> & { keys: string[]; deliveredNow?: number }
+type KeysUpdate = Parameters<Store['fulfil']>[0]
 
 /**
  * Hands keys over to an order, and fulfils as many units. The keys go onto the order first, because the mail about the fulfilment
  * shows them. Each step reads before it writes, so a repeat finds what an attempt without an answer left.
  */
 export async function fulfil(shop: Shop, update: KeysUpdate): Promise<FulfilResult> {
-  const { id, order: ref, line: asked, keys, deliveredNow: delivered = update.delivered } = update
+  const { id, order: ref, line: asked, keys, deliveredNow = update.delivered, unanswered = [] } = update
   if (keys.length === 0) return CONFIRMED
   const { reference } = ref
   const read = await readOrder(shop, reference, asked.id)
@@ -345,7 +345,8 @@ export async function fulfil(shop: Shop, update: KeysUpdate): Promise<FulfilResu
     return notEntitled(`the order ${reference} is cancelled or refunded in the shop: its keys stay here`)
   }
   if (isNew && standing !== 'paid') return notEntitled(`the order ${reference} ${because}`)
-  // The order may have keys from a lost database. A person has said whether those count, so only `delivered` is compared.
+  // The order may also have keys from a lost database. A person has said whether those count, so they are not counted here.
+  const delivered = deliveredNow + unanswered.length - missingKeys(on, unanswered).length
   if (isNew && units < delivered) return refundedNow(units)
   const putOn = () => keep(shop, reference, { id: asked.id, heading: headingOf(line) }, keys, on)
   if (standing === 'cancelled' || units === 0) return putOn()
