@@ -26,7 +26,7 @@ import { keysOnOrder } from '../src/stores/shopify/hand-over.ts'
 import { shopify } from '../src/stores/shopify/kind.ts'
 import { APP_NAMESPACE } from '../src/stores/shopify/orders.ts'
 import type { StoreKind } from '../src/stores/store-kind.ts'
-import { sellingShape } from '../src/stores/store-settings.ts'
+import { everyStore } from '../src/stores/store-settings.ts'
 import { corner } from './stores/corner/kind.ts'
 import { databaseFile } from './support/database.ts'
 
@@ -304,7 +304,7 @@ describe('the page for shops of Shopify', () => {
       name: 'a',
       url: 'https://a.myshopify.com',
     })
-    for (const [key, value] of Object.entries(settings).filter(([key]) => !(key in sellingShape) && key !== 'url')) {
+    for (const [key, value] of Object.entries(settings).filter(([key]) => !(key in everyStore) && key !== 'url')) {
       expect(page).toContain(`| \`${key}\` | \`${JSON.stringify(value)}\` |`)
     }
   })

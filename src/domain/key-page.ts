@@ -75,7 +75,7 @@ function closedBecause({ standing, withdrawnAt, closesAt, lines }: PageFacts, no
 
 /**
  * A key that was opened stays shown: it cannot be taken back. Of the others the line shows as many as the customer is still
- * entitled to, and keeps the newest. A unit that was given back is then one that nobody has seen.
+ * entitled to, and keeps the newest. A unit that was given back is then one that no person has seen.
  */
 function shownLine<K extends PageKey>(
   { id, name, state, entitled, wanted, keys }: PageLine<K>,

@@ -92,21 +92,28 @@ export function truncated(address: string): string {
 
 const GUESSES_MAX = 20
 const GUESSES_MS = 10 * 60_000
-/** The most networks that are remembered. When there are more, all of them begin anew. */
+/** The most networks that are counted one by one. The networks after them are counted as one. */
 const NETWORKS_MAX = 10_000
 
 /** Counts wrong tokens by network. */
-function createGuesses(monotonic: () => number) {
+export function createGuesses(monotonic: () => number) {
+  /** The network that was counted first stands first. */
   const networks = new Map<string, { since: number; count: number }>()
+  const forget = (now: number): void => {
+    for (const [network, { since }] of networks) {
+      if (now - since < GUESSES_MS) return
+      networks.delete(network)
+    }
+  }
   return {
     /** @returns whether the network has sent too many wrong tokens */
     count: (network: string): boolean => {
       const now = monotonic()
-      const known = networks.get(network)
-      const mark = known && now - known.since < GUESSES_MS ? known : { since: now, count: 0 }
+      forget(now)
+      const name = networks.has(network) || networks.size < NETWORKS_MAX ? network : 'others'
+      const mark = networks.get(name) ?? { since: now, count: 0 }
       mark.count += 1
-      if (!known && networks.size >= NETWORKS_MAX) networks.clear()
-      networks.set(network, mark)
+      networks.set(name, mark)
       return mark.count > GUESSES_MAX
     },
   }

@@ -62,7 +62,7 @@ export type Pushed<Update> = Update & {
   at: number
 }
 
-/** `keysUrl`: the page on which the customer opens the keys of the order. Whoever has the address can open them. */
+/** `keysUrl`: the page on which the customer opens the keys of the order. Each person who has the address can open them. */
 export interface OfKeys {
   keysUrl?: string
 }

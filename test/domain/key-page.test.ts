@@ -37,7 +37,7 @@ describe('the page of keys', () => {
     expect(countsOf(page)).toEqual({ here: 3, coming: 0 })
   })
 
-  test('keeps the newest key that nobody has opened for a unit that was refunded', () => {
+  test('keeps the newest key that no customer has opened for a unit that was refunded', () => {
     expect(shownOf({ lines: [line({ entitled: 2 })] })).toEqual([1, 2])
     expect(shownOf({ lines: [line({ entitled: 2, keys: [key(1), key(2), key(3, { revealedAt: 9 })] })] })).toEqual([
       1, 3,
