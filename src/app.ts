@@ -352,13 +352,14 @@ function openFaces(parts: Parts, sandboxUrl: string | undefined) {
     vault: parts.base.vault,
     monotonic,
     pageDays: config.keys.pageDays,
-    shopOf: (store) => shopOfPage(config.stores, store),
+    shopOf: (store) => shopOfPage(config, store),
   })
   const server = createHttpServer({
     ...(role === 'worker'
       ? { api: [noApi(processes.acts)] }
       : { webhooks: Router().use(webhooks).use(keyPages), api: [apiRouter(operations, authenticate)] }),
     health: Router().use(healthRouter(health)).use(metricsRouter(authenticate, metrics)),
+    proxies: config.keys.proxies,
     log,
     newId,
     monotonic,

@@ -116,7 +116,7 @@ describe('the proxy file', () => {
     expect(fileLimits.bytesMax).toBe(20 * 1024 * 1024)
   })
 
-  test('takes a request in as a whole, sends it once and adds nothing to it that the service would read', () => {
+  test('takes a request in as a whole, sends it once, and the service reads of what it adds the address of the sender alone', () => {
     for (const block of [blockOf(PUBLIC), blockOf(CONSOLE)]) {
       for (const line of ['proxy_request_buffering on;', 'proxy_next_upstream off;', 'proxy_set_header Host $host;']) {
         expect(block).toContain(line)
@@ -126,7 +126,14 @@ describe('the proxy file', () => {
     const readers = sources.filter(
       (file) => file.endsWith('.ts') && /x-forwarded|trust proxy/i.test(read(`src/${file}`)),
     )
-    expect(readers).toEqual([])
+    expect(readers).toEqual(['config/config.ts', 'http/server.ts'])
+  })
+
+  test('states the address of the sender itself, and neither logs nor compresses pages of keys', () => {
+    const block = blockOf(PUBLIC)
+    expect(block).toContain('proxy_set_header X-Forwarded-For $remote_addr;')
+    const [, pages = ''] = /location \/k\/ \{([^}]*)\}/.exec(block) ?? []
+    for (const line of ['access_log off;', 'gzip off;']) expect(pages).toContain(line)
   })
 
   test('has names and certificates that the page has', () => {

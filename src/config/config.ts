@@ -2,6 +2,7 @@
  * The configuration: one JSON file for settings, the environment for secrets. It is read once, then frozen.
  */
 import { existsSync, readFileSync, statSync } from 'node:fs'
+import { isIP } from 'node:net'
 import path from 'node:path'
 import { validate as validCron } from 'node-cron'
 import { z } from 'zod'
@@ -14,6 +15,7 @@ import type { ShopAccess, ShopCredentials } from '../stores/store-kind.ts'
 import {
   amount,
   isLoopback,
+  languageTag,
   percent,
   ratesShape,
   sellingFaults,
@@ -29,6 +31,9 @@ const consoleAddress = webAddress.refine(
   'an address that starts with https:// and has no path, such as "https://console.example"',
 )
 const cron = z.string().refine(validCron, 'a cron expression, such as "*/30 * * * *"')
+const network = z.string().refine(isNetwork, 'an address or a network of a proxy, such as "127.0.0.1" or "10.0.0.0/8"')
+/** Markdown. A page may show it several times, and weighs little. */
+const markdown = z.string().min(1).max(2_000)
 const folder = z.string().regex(/^[^\0]*[^\0\s][^\0]*$/, 'the path of a folder')
 const host = z.string().regex(/^[\w.:-]+$/, 'the address of this machine to listen at, such as "127.0.0.1"')
 /** From `config/quayside.json`, this is `data/run` next to `config`. */
@@ -96,6 +101,18 @@ export const configShape = z.strictObject({
     .strictObject({
       /** For how many days after an order its page shows keys. */
       pageDays: z.number().int().min(1).max(3_650).default(365),
+      /** The proxies whose `X-Forwarded-For` is believed, to know the network of a customer. */
+      proxies: z.array(network).default([]),
+      /** How keys are redeemed: of one product by the supplier's id, of a category, or of all. */
+      redeem: z
+        .array(
+          z.strictObject({
+            product: z.string().min(1).optional(),
+            category: z.string().min(1).optional(),
+            text: z.union([markdown, z.record(languageTag, markdown)]),
+          }),
+        )
+        .default([]),
     })
     .prefault({}),
   /** When the catalogue is read, in full. */
@@ -476,6 +493,13 @@ function checkConsole({ console: { listen, url } }: Settings, faults: FieldFault
   if (listen === null || url !== null || isLoopback(listen.host)) return
   const message = `${listen.host} is not loopback: put a proxy that speaks TLS before it and set console.url to its https address, or use 127.0.0.1`
   faults.push({ field: 'console.listen.host', message })
+}
+
+function isNetwork(text: string): boolean {
+  const [address = '', bits = '1', more] = text.split('/')
+  const version = isIP(address)
+  const most = version === 4 ? 32 : 128
+  return version !== 0 && more === undefined && /^[1-9]\d{0,2}$/.test(bits) && Number(bits) <= most
 }
 
 function checkLinks({ publicUrl, stores }: Settings, faults: FieldFault[]): void {

@@ -38,6 +38,8 @@ export interface HttpOptions {
   health?: Router
   /** Pages for people. These pages answer every path, so they need a server of their own. */
   pages?: Router
+  /** Addresses and networks of the proxies whose `X-Forwarded-For` is believed. */
+  proxies?: string[]
   /** Headers that every answer has besides those of `headersOf`. */
   headers?: Record<string, string>
   log: Log
@@ -112,6 +114,7 @@ function application(options: HttpOptions, draining: () => boolean): Express {
   app.enable('strict routing')
   app.enable('case sensitive routing')
   app.set('query parser', 'simple')
+  app.set('trust proxy', options.proxies ?? false)
   app.use(admit(options))
   app.use((request, response, next) => {
     if (!draining()) return next()

@@ -11,7 +11,7 @@ import { type Change, first, retryStale } from '../storage/database.ts'
 import { assertRevision, entitlementLinesOf, entitlementOfOrder } from '../storage/entitlements.ts'
 import { insertKeyPage, insertKeyReveal, keyPageByToken, keyPageOfOrder, revealsOfOrder } from '../storage/key-pages.ts'
 import type { LicenceKey } from '../storage/licence-keys.ts'
-import { offersByProduct } from '../storage/offers.ts'
+import { type Offer, offersByProduct } from '../storage/offers.ts'
 
 export type Pages = Pick<Context, 'db' | 'vault' | 'now' | 'newId'> & {
   /** For how many days after its order a page shows keys. */
@@ -25,6 +25,8 @@ export interface OpenedPage extends KeyPage<SealedKey> {
   reference: string
   receivedAt: number
   closesAt: number
+  /** The offer of each line, by the id of the line. */
+  offers: ReadonlyMap<string, Offer | undefined>
 }
 
 export type SealedKey = PageKey & Pick<LicenceKey, 'ciphertext' | 'keyId'>
@@ -83,13 +85,16 @@ async function read({ db, now, pageDays }: Pages, token: string) {
     db.query(revealsOfOrder(orderId)),
   ])
   const products = standing.lines.flatMap(({ line }) => line.productId ?? [])
-  const offers = products.length === 0 ? [] : await db.query(offersByProduct(products))
+  const known = products.length === 0 ? [] : await db.query(offersByProduct(products))
+  const offers = new Map(
+    standing.lines.map(({ line }) => [line.line, known.find(({ productId }) => productId === line.productId)]),
+  )
   const closesAt = receivedAt + pageDays * DAY
   const lines = standing.lines
     .filter(({ state }) => state !== 'not_ours')
     .map(({ line, purchases, state, wanted }) => ({
       id: line.line,
-      name: offers.find(({ productId }) => productId === line.productId)?.name ?? line.sku,
+      name: offers.get(line.line)?.name ?? line.sku,
       state,
       wanted,
       entitled: units.find((one) => one.line === line.line)?.granted ?? 0,
@@ -108,7 +113,7 @@ async function read({ db, now, pageDays }: Pages, token: string) {
       ),
     }))
   const shown = keyPage<SealedKey>({ standing: entitlement?.standing ?? 'held', withdrawnAt, closesAt, lines }, now())
-  return { entitlement, page: { orderId, store, reference, receivedAt, closesAt, ...shown } }
+  return { entitlement, reveals, page: { orderId, store, reference, receivedAt, closesAt, offers, ...shown } }
 }
 
 /**
@@ -128,16 +133,21 @@ export function openLine(
   return retryStale(STALE_MAX, async () => {
     const found = await read(pages, token)
     if (!found) return undefined
-    const { page, entitlement } = found
+    const { page, entitlement, reveals } = found
     const line = page.closed === null ? page.lines.find(({ id }) => id === lineId) : undefined
     if (!line || !entitlement || line.keys.length === 0) return { page, keys: new Map() }
     const { orderId } = page
     const at = now()
+    const isNews = ({ purchaseId, ordinal }: SealedKey) =>
+      !reveals.some(
+        (one) =>
+          one.purchaseId === purchaseId && one.ordinal === ordinal && one.network === network && at - one.at < AGAIN_MS,
+      )
     await db.commit([
       assertRevision(entitlement),
-      ...line.keys.map(({ purchaseId, ordinal }) =>
-        insertKeyReveal({ id: newId(), orderId, purchaseId, ordinal, at, network }),
-      ),
+      ...line.keys
+        .filter(isNews)
+        .map(({ purchaseId, ordinal }) => insertKeyReveal({ id: newId(), orderId, purchaseId, ordinal, at, network })),
     ])
     for (const key of line.keys) key.revealedAt ??= at
     return { page, keys: new Map(line.keys.map((key) => [key, openKey(pages, key)])) }
@@ -145,3 +155,5 @@ export function openLine(
 }
 
 const STALE_MAX = 5
+/** A form that is sent again and again is one piece of evidence in this time. */
+const AGAIN_MS = 60_000

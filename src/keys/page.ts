@@ -2,6 +2,7 @@
 import { countsOf, type ShownLine } from '../domain/key-page.ts'
 import { type Html, html, type Piece } from '../http/html.ts'
 import type { OpenedPage, SealedKey } from './key-pages.ts'
+import { type RedeemText, redeemText } from './redeem.ts'
 import { type Language, type Texts, textsIn } from './texts.ts'
 
 /** The shop in whose name a page speaks. */
@@ -12,15 +13,19 @@ export interface PageShop {
   contact: string | null
   /** A language tag, such as `de-AT`. */
   language: string
+  redeem: readonly RedeemText[]
 }
 
-type Selling = { id: string; name: string; language: string; contact: string | null; url?: string }
+interface Selling {
+  stores: readonly { id: string; name: string; language: string; contact: string | null; url?: string }[]
+  keys: Pick<PageShop, 'redeem'>
+}
 
 /** Returns the shop of a page. A store that the configuration no longer has is named by its id; no store, by nothing. */
-export function shopOfPage(stores: readonly Selling[], id?: string): PageShop {
+export function shopOfPage({ stores, keys: { redeem } }: Selling, id?: string): PageShop {
   const store = stores.find((one) => one.id === id)
   const { name = id ?? '', url = null, contact = null, language = stores[0]?.language ?? 'en' } = store ?? {}
-  return { name, url, contact, language }
+  return { name, url, contact, language, redeem }
 }
 
 /** The paths of the style sheet and of the script. */
@@ -48,31 +53,45 @@ export function keysPage(
   const { texts } = speaking
   const { here, coming } = countsOf(page)
   const isClosed = page.closed !== null
-  const title = isClosed ? texts.closed : here + coming === 0 ? texts.nothing : texts.title(here, coming)
-  const lead =
-    page.closed === null ? (coming > 0 ? texts.wait : texts.lead(shop.name)) : texts.closedWhy(shop.name)[page.closed]
-  const lines = page.lines.map((line) => (isClosed ? closedLine(line, speaking) : openLine(line, speaking, keys)))
+  const nothing = page.lines.some(({ kept }) => kept > 0) ? texts.notYet : texts.nothing
+  const title = isClosed ? texts.closed : here + coming === 0 ? nothing : texts.title(here, coming)
+  const lines = page.lines.map((line) =>
+    isClosed
+      ? closedLine(line, speaking)
+      : openLine(line, speaking, { keys, redeem: redeemText(shop.redeem, page.offers.get(line.id), shop.language) }),
+  )
+  const lead = leadOf(page, speaking, keys.size)
   const footer = isClosed
     ? []
     : [html`<p>${texts.secret}</p>`, html`<p>${texts.closes(dayIn(page.closesAt, speaking.language))}</p>`]
   return frame(speaking, files, {
-    head: html`<p class="order">${texts.order(page.reference)}</p><h1>${title}</h1><p>${lead}</p>`,
+    title,
+    head: html`<p class="order">${texts.order(page.reference)}</p><h1>${title}</h1>${lead && html`<p>${lead}</p>`}`,
     body: html`<ul class="goods">${lines}</ul>`,
     footer,
   })
 }
 
+/** @param shown how many keys this answer shows */
+function leadOf(page: OpenedPage, { texts, shop }: Speaking, shown: number): string | undefined {
+  if (page.closed !== null) return texts.closedWhy(shop.name)[page.closed]
+  if (shown > 0) return texts.copyThem
+  const { here, coming } = countsOf(page)
+  if (coming > 0) return texts.wait
+  return here > 0 ? texts.lead(shop.name) : undefined
+}
+
 /** The answer to a token that no page has. It does not say whose page it might be. */
 export function unknownPage(language: string, files: PageFiles): Html {
-  const speaking = { ...textsIn(language), shop: { name: '', url: null, contact: null, language } }
-  const { unknown, unknownWhy } = speaking.texts
-  return frame(speaking, files, { head: html`<h1>${unknown}</h1><p>${unknownWhy}</p>`, body: null, footer: [] })
+  const speaking = { ...textsIn(language), shop: { name: '', url: null, contact: null, language, redeem: [] } }
+  const { unknown: title, unknownWhy } = speaking.texts
+  return frame(speaking, files, { title, head: html`<h1>${title}</h1><p>${unknownWhy}</p>`, body: null, footer: [] })
 }
 
 function frame(
   { texts, language, shop }: Speaking,
   { style, script }: PageFiles,
-  { head, body, footer }: { head: Html; body: Piece; footer: Html[] },
+  { title, head, body, footer }: { title: string; head: Html; body: Piece; footer: Html[] },
 ): Html {
   const name = html`<bdi>${shop.name}</bdi>`
   return html`<!doctype html>
@@ -82,7 +101,7 @@ function frame(
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta name="robots" content="noindex, nofollow">
-<title>${shop.name}</title>
+<title>${shop.name === '' ? title : `${title} · ${shop.name}`}</title>
 <link rel="stylesheet" href="${style}">
 <script src="${script}" defer></script>
 </head>
@@ -98,7 +117,7 @@ function frame(
 function openLine(
   { id, name, keys, kept, coming, isShort }: ShownLine<SealedKey>,
   { texts, language, shop }: Speaking,
-  opened: ReadonlyMap<SealedKey, string>,
+  { keys: opened, redeem }: { keys: ReadonlyMap<SealedKey, string>; redeem: Html | undefined },
 ): Html {
   const all = keys.length + coming
   const count = coming > 0 ? texts.someOf(keys.length, all) : texts.keys(keys.length)
@@ -112,11 +131,12 @@ ${keys.length > shown.length && html`<form method="post"><button class="wide" na
 ${keys.length > shown.length && keys.some(({ revealedAt }) => revealedAt !== null) && html`<p class="small quiet">${texts.opened(timeIn(firstOf(keys), language))}</p>`}
 ${coming > 0 && html`<p class="state late">${texts.coming}</p><p>${texts.comingWhy(shop.name)}</p><form method="get"><button class="plain wide">${texts.again}</button></form>`}
 ${kept > 0 && html`<p class="state off">${texts.kept(shop.name)}</p>`}
-${isShort && html`<p class="state off">${texts.short(shop.name)}</p>`}</li>`
+${isShort && html`<p class="state off">${texts.short(shop.name)}</p>`}
+${redeem && keys.length > 0 && html`<details${shown.length > 0 && ' open'}><summary>${texts.redeem}</summary><div class="how">${redeem}</div></details>`}</li>`
 }
 
 const shownKey = (text: string, { revealedAt }: SealedKey, texts: Texts, language: Language): Html =>
-  html`<div class="key"><code>${text}</code><button class="plain" type="button" hidden data-copy>${texts.copy}</button>${
+  html`<div class="key"><code translate="no">${text}</code><button class="plain" type="button" hidden data-copy>${texts.copy}</button>${
     revealedAt !== null && html`<p class="small quiet">${texts.opened(timeIn(revealedAt, language))}</p>`
   }</div>`
 

@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { isIPv4 } from 'node:net'
+import { isIP, isIPv4 } from 'node:net'
 import express, { type Request, type Response, Router } from 'express'
 import { methodNotAllowed } from '../http/answers.ts'
 import { networkOf } from '../http/bodies.ts'
@@ -48,16 +48,21 @@ const BODY_MAX = '4kb'
 export function keysRouter({ monotonic, shopOf, ...pages }: KeysRouterParts): Router {
   const router = Router({ strict: true, caseSensitive: true })
   const guesses = createGuesses(monotonic)
+  // Answers of other parts to such a path have the headers too, such as that of a body that is too large.
+  router.use('/k', (_request, response, next) => {
+    response.set(HEADERS)
+    next()
+  })
   for (const { path, type, bytes } of assets) {
     router.get(path, (_request, response) => {
       response.set('cache-control', 'public, max-age=31536000, immutable').type(type).send(bytes)
     })
   }
   const send = (response: Response, status: number, page: Html) =>
-    void response.status(status).set(HEADERS).type('html').send(page.toString())
+    void response.status(status).type('html').send(page.toString())
   /** Wrong tokens of a network are refused after some of them. A right token is never refused, so that no guesser locks it out. */
   const refuse = (request: Request, response: Response) => {
-    const isTooMany = guesses.count(networkOf(request.socket.remoteAddress ?? ''))
+    const isTooMany = guesses.count(networkOf(request.ip ?? ''))
     send(response, isTooMany ? 429 : 404, unknownPage(shopOf().language, files))
   }
 
@@ -66,24 +71,24 @@ export function keysRouter({ monotonic, shopOf, ...pages }: KeysRouterParts): Ro
     if (page) send(response, 200, keysPage(page, shopOf(page.store), files))
     else refuse(request, response)
   })
-  router.post(PAGE, express.urlencoded({ extended: false, limit: BODY_MAX }), async (request, response) => {
-    const body = request.body as { line?: unknown } | undefined
-    const line = typeof body?.line === 'string' ? body.line : ''
-    const opened = await openLine(
-      pages,
-      request.params.token ?? '',
-      line,
-      truncated(request.socket.remoteAddress ?? ''),
-    )
-    if (opened) send(response, 200, keysPage(opened.page, shopOf(opened.page.store), files, opened.keys))
-    else refuse(request, response)
-  })
+  router.post(
+    PAGE,
+    express.urlencoded({ extended: false, inflate: false, limit: BODY_MAX }),
+    async (request, response) => {
+      const body = request.body as { line?: unknown } | undefined
+      const line = typeof body?.line === 'string' ? body.line : ''
+      const opened = await openLine(pages, request.params.token ?? '', line, truncated(request.ip ?? ''))
+      if (opened) send(response, 200, keysPage(opened.page, shopOf(opened.page.store), files, opened.keys))
+      else refuse(request, response)
+    },
+  )
   router.all(PAGE, methodNotAllowed('GET, POST'))
   return router
 }
 
 /** Names a network and no person: of an IPv4 address three numbers are kept, of an IPv6 address 48 bits. */
 export function truncated(address: string): string {
+  if (isIP(address) === 0) return 'unknown'
   const network = networkOf(address)
   return isIPv4(network)
     ? `${network.split('.').slice(0, 3).join('.')}.0/24`

@@ -15,7 +15,9 @@ const en = {
     return `${here} of ${here + coming} keys ${here === 1 ? 'is' : 'are'} here. ${rest}`
   },
   nothing: 'No key comes for this order.',
+  notYet: 'No key can be shown at the moment.',
   lead: (shop: string) => `Show a key when you want to use it. ${shop} then sees that you opened it, and when.`,
+  copyThem: 'Copy what you need. Until the page closes, you can open it here again.',
   wait: 'You need to do nothing. This page shows each key as soon as it is here.',
   keys: (count: number) => (count === 1 ? '1 key' : `${count} keys`),
   someOf: (here: number, all: number) => `${here} of ${all} keys`,
@@ -56,8 +58,10 @@ const de: Texts = {
     return `${here} von ${here + coming} Schlüsseln ${here === 1 ? 'ist' : 'sind'} da. ${rest}`
   },
   nothing: 'Für diese Bestellung kommt kein Schlüssel.',
+  notYet: 'Im Moment lässt sich kein Schlüssel anzeigen.',
   lead: (shop) =>
     `Zeigen Sie einen Schlüssel an, wenn Sie ihn brauchen. ${shop} sieht dann, dass und wann Sie ihn geöffnet haben.`,
+  copyThem: 'Kopieren Sie, was Sie brauchen. Bis die Seite schließt, können Sie es hier wieder öffnen.',
   wait: 'Sie müssen nichts tun. Diese Seite zeigt jeden Schlüssel, sobald er da ist.',
   keys: (count) => `${count} Schlüssel`,
   someOf: (here, all) => `${here} von ${all} Schlüsseln`,
@@ -99,8 +103,10 @@ const fr: Texts = {
     return `${here} clé${here === 1 ? '' : 's'} sur ${here + coming} ${here === 1 ? 'est' : 'sont'} là. ${rest}`
   },
   nothing: 'Aucune clé ne vient pour cette commande.',
+  notYet: 'Aucune clé ne peut être affichée pour le moment.',
   lead: (shop) =>
     `Affichez une clé quand vous voulez l’utiliser. ${shop} voit alors que vous l’avez ouverte, et quand.`,
+  copyThem: 'Copiez ce dont vous avez besoin. Vous pouvez l’afficher de nouveau ici jusqu’à la fermeture de la page.',
   wait: 'Vous n’avez rien à faire. Cette page affiche chaque clé dès qu’elle est là.',
   keys: (count) => `${count} clé${count === 1 ? '' : 's'}`,
   someOf: (here, all) => `${here} clé${here === 1 ? '' : 's'} sur ${all}`,

@@ -96,6 +96,9 @@ export const sellingShape = {
     .prefault({}),
 }
 
+/** A language, with its region where that matters. */
+export const languageTag = z.string().regex(/^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$/, 'a language such as "de" or "pt-BR"')
+
 /** Settings that every kind of store has. */
 export const everyStore = {
   /** The permanent id of the store. Every idempotency key is derived from it, so it must never change. */
@@ -104,10 +107,7 @@ export const everyStore = {
     .regex(/^[a-z0-9-]{1,40}-[a-z0-9]{8}$/, 'a short name, a dash and 8 characters; `quayside init` makes one'),
   name: z.string().min(1).max(100),
   /** The language of the page of keys, such as `de`. Without a translation the page is in English. */
-  language: z
-    .string()
-    .regex(/^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$/, 'a language such as "de" or "pt-BR"')
-    .default('en'),
+  language: languageTag.default('en'),
   /** Where customers reach the store: a web address, or `mailto:` with an address; null: the page of keys names none. */
   contact: z
     .union([
