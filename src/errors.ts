@@ -38,6 +38,7 @@ export const failureReasons = {
   no_keys: 'no licence key has come: there is nothing to hand over',
   no_known_sku: 'no line of the order is one of the listings',
   no_next_key: 'no next key-encryption key is configured',
+  no_page: 'the order has no page of keys',
   no_resend: 'this kind of store writes to its customers itself',
   no_shop: 'no shop is named whose orders can be read',
   no_webhook: 'there is no webhook yet: create one',
@@ -71,6 +72,7 @@ export const failureReasons = {
   unreachable: 'the supplier cannot be reached: nothing was sent',
   unreadable: 'the answer of the supplier cannot be read',
   unsupported_media_type: 'the body has another type, or is compressed',
+  withdrawn: 'the page of keys is withdrawn already',
   wrong_key: 'the key-encryption key does not open the database',
 } as const
 

@@ -2,11 +2,11 @@ import { holdLabels, lineLabels, orderLabels, wordOf } from '../domain/labels.ts
 import { orderStates } from '../domain/store-order.ts'
 import { plain, sentence } from '../domain/text-layout.ts'
 import type { Answer } from './client.ts'
-import { type Call, type CommandRow, REASON, type RecordView, recordText } from './command.ts'
+import { type Call, type CommandRow, neededReason, REASON, type RecordView, recordText } from './command.ts'
 import { orderExport } from './exports.ts'
 import { when } from './facts.ts'
 import { ago, type Columns, key, number, right, tableOr, time } from './tables.ts'
-import { ageOf, cell, joined, money } from './words.ts'
+import { ageOf, cell, instant, joined, money } from './words.ts'
 
 type Order = Answer<'GET /orders/:reference'>
 type Line = Order['lines'][number]
@@ -22,9 +22,10 @@ const orderView: RecordView<Order> = {
     Received: when('receivedAt'),
     Cancelled: when('cancelRequestedAt', 'asked '),
     Closed: when('closedAt'),
+    'Page of keys': ({ keysPage }, now) => keysPage && pageText(keysPage, now),
   },
-  parts: ({ lines, timeline }, call) => [
-    tableOr('', lines, lineColumns, call),
+  parts: ({ lines, keysPage, timeline }, call) => [
+    tableOr('', lines, keysPage ? { ...lineColumns, ...openedColumn } : lineColumns, call),
     purchasesText(lines, call),
     tableOr('', timeline, { AT: time('at'), WHAT: 'what', DETAIL: 'detail' }, call),
   ],
@@ -37,6 +38,12 @@ const lineColumns: Columns<Line> = {
   SKU: 'sku',
   NAME: 'name',
 }
+
+/** Stands in the table where the order has a page of keys. */
+const openedColumn: Columns<Line> = { OPENED: right(({ keysOpened }) => cell(keysOpened.length)) }
+
+const pageText = ({ withdrawnAt }: NonNullable<Order['keysPage']>, now: number): string =>
+  withdrawnAt === null ? 'open to the customer' : `withdrawn ${instant(withdrawnAt, now)}`
 
 /** Writes a row for each purchase. Below the rows it says in full why a purchase waits or failed, which most readers look for. */
 function purchasesText(lines: Line[], call: Call): string {
@@ -134,6 +141,19 @@ says that less of it is paid than before. Released, it goes on as it is now.`,
       const sent = `The shop has sent the customer ${keys === 1 ? 'the key' : `the ${cell(keys)} keys`} of this order again.`
       return `${detail ?? sent}\n`
     },
+  },
+  {
+    command: 'orders withdraw-keys <reference>',
+    about: 'withdraw the page of keys: it opens no key any more',
+    args: [REFERENCE],
+    options: { ...STORE, ...REASON },
+    help: `
+Keys that the customer opened stay known to the customer. The page says that it
+is withdrawn, and that cannot be undone.`,
+    call: 'POST /orders/:reference/keys-page/withdraw',
+    filters: ['store'],
+    body: (call) => ({ reason: neededReason(call) }),
+    text: nowText('Withdrawn'),
   },
 ]
 

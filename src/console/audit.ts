@@ -36,6 +36,7 @@ export const auditWords: Record<string, string> = {
   'order.reveal': 'revealed licence keys',
   'order.take': 'took an order by hand',
   'order.uncancel': 'took a cancellation back',
+  'order.withdraw_keys': 'withdrew a page of keys',
   'outbox.redeliver': 'had a message sent again',
   'purchase.adopt': 'decided: adopt an order',
   'purchase.buy_again': 'decided: buy again',

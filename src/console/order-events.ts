@@ -1,6 +1,7 @@
 /** What happened to an order, from the day it was placed to its latest update, as entries of its timeline. */
 
 import { counted } from '../domain/figures.ts'
+import { clicksOf } from '../domain/key-page.ts'
 import { decisionLabels, plainName, purchaseLabels, type Sign } from '../domain/labels.ts'
 import type { AnswerOf } from '../http/api/table.ts'
 import { type Html, html } from '../http/html.ts'
@@ -60,6 +61,16 @@ export function eventsOf(order: OrderHistoryView, store: string): OrderEvent[] {
         detail: html`<a class="id" href="/deliveries/${one.id}">${one.deliveryId}</a>, ${one.state}. It is a hint to read the order, and no proof.`,
         isQuiet: true,
         purchaseId: one.purchaseId ?? undefined,
+      }),
+    ),
+    ...clicksOf(order.openings).map(
+      ({ at, purchaseId, network, keys }): Entry => ({
+        rank: 9,
+        at,
+        sign: 'done',
+        what: `The customer opened ${counted(keys, 'key')}`,
+        detail: `On the page of keys, from the network ${network}.`,
+        purchaseId,
       }),
     ),
     ...order.outages.flatMap((outage) => outageEntries(outage, order.receivedAt)),
@@ -282,6 +293,7 @@ const deedWords: Record<string, string> = {
   'order.resend': 'had the keys sent to the customer again',
   'order.reveal': 'looked at keys',
   'order.take': 'had the order taken',
+  'order.withdraw_keys': 'withdrew the page of keys',
   'outbox.redeliver': 'had an update sent again',
   'purchase.retry': 'had it bought again',
   'purchase.release': 'released it',

@@ -76,17 +76,22 @@ export const orderPage: Page = {
       const { keys, detail } = await visit.call('resendOrder', asked)
       return done('Sent again', detail ?? `The shop has sent the customer ${counted(keys, 'key')} again.`)
     }),
+    'withdraw-keys': byOperator(async (visit) => {
+      const reason = visit.form.get('reason')?.trim() ?? ''
+      await visit.call('withdrawKeysPage', { ...named(visit), body: { reason } })
+      return done('Withdrawn', 'The page opens no key any more.')
+    }),
     redeliver: byOperator(async ({ call, form }) => {
       await call('redeliverEffect', { path: { id: form.get('update') } })
       return done('Queued', 'The update goes to the store now. Its attempts start over.')
     }),
     reveal: byAdmin(async (visit) => {
       const line = visit.form.get('line') ?? ''
-      const { items } = await visit.call('revealKeys', {
+      const revealed = await visit.call('revealKeys', {
         ...named(visit),
         body: { line, reason: visit.form.get('reason')?.trim() ?? '' },
       })
-      return { title: `Keys of order ${visit.path.reference}`, main: revealedOf(items, visit) }
+      return { title: `Keys of order ${visit.path.reference}`, main: revealedOf(revealed, visit) }
     }),
   },
 }
@@ -202,7 +207,7 @@ function lineSection(order: OrderHistoryView, line: Line, index: number, around:
     `l-${index}`,
     title,
     html`${facts(lineFacts(line, current, visit.now))}
-${line.keys.length > 0 && keysOf(line.keys, visit.now)}
+${line.keys.length > 0 && keysOf(line.keys, order.openings, visit.now)}
 ${actions.length > 0 && html`<div>${actions}</div>`}`,
     state,
   )
@@ -268,8 +273,12 @@ function continues({ holdReason, notBefore, deadlineAt }: Purchase, now: number)
 
 const hasLeft = ({ begunAt, handedOverAt }: Key): boolean => begunAt !== null || handedOverAt !== null
 
-function keysOf(keys: readonly Key[], now: number): Html {
+function keysOf(keys: readonly Key[], openings: OrderHistoryView['openings'], now: number): Html {
   const shown = keys.slice(0, KEYS_SHOWN)
+  const opened = ({ purchaseId, ordinal }: Key) => {
+    const one = openings.find((other) => other.purchaseId === purchaseId && other.ordinal === ordinal)
+    return one && html`; opened ${clockTag(one.at, now)}${one.times > 1 && `, ${counted(one.times, 'time')}`}`
+  }
   return html`<ul class="keys">${shown.map(
     (key, index) =>
       html`<li><span class="masked" aria-hidden="true">•••••-•••••-•••••</span><span class="hide">Key ${index + 1}, masked</span><span class="small quiet">${
@@ -278,7 +287,7 @@ function keysOf(keys: readonly Key[], now: number): Html {
           : key.begunAt !== null
             ? 'on its way to the store'
             : 'kept here'
-      }</span></li>`,
+      }${opened(key)}</span></li>`,
   )}</ul>${keys.length > KEYS_SHOWN && html`<p class="small quiet">and ${keys.length - KEYS_SHOWN} more keys</p>`}`
 }
 
@@ -404,6 +413,7 @@ function wholeOf(order: OrderHistoryView, store: string, visit: Visit): Html {
             isOpen: resend.isOpen,
             button: `Send ${counted(keys.filter(({ handedOverAt }) => handedOverAt !== null).length, 'key')} again`,
           }),
+        order.keysPage?.withdrawnAt === null && withdrawForm(order, formOf(visit, 'deed', 'withdraw')),
         ...waiting.slice(0, UPDATES_SHOWN).map((update) =>
           act({
             summary: `Send ${update.type} again…`,
@@ -440,7 +450,7 @@ function wholeOf(order: OrderHistoryView, store: string, visit: Visit): Html {
     : []
   const reviews = current.filter(({ state }) => state === 'review')
   const reasons = [
-    !canAct && needsRole('Retry, release, cancel, send again', 'operator', visit),
+    !canAct && needsRole('Retry, release, cancel, send again, withdraw', 'operator', visit),
     role !== 'admin' && keys.length > 0 && needsRole('Reveal', 'admin', visit),
     role === 'admin' &&
       keys.length > 0 &&
@@ -455,6 +465,8 @@ function wholeOf(order: OrderHistoryView, store: string, visit: Visit): Html {
     reviews.length === 0 && 'Decide: nothing of it is in review.',
     canAct && order.resendRefusal !== null && `Send to the customer again: ${order.resendRefusal}.`,
     canAct && waiting.length === 0 && 'Send an update again: none waits.',
+    canAct && order.keysPage === null && 'Withdraw the page of keys: the order has none.',
+    canAct && order.keysPage?.withdrawnAt != null && 'Withdraw the page of keys: it is withdrawn.',
   ]
   const decide = reviews.map(
     ({ id }) => html`<p><a class="button" href="/reviews/${id}">Decide on the purchase in review</a></p>`,
@@ -463,6 +475,12 @@ function wholeOf(order: OrderHistoryView, store: string, visit: Visit): Html {
     ['Store', html`<a href="/stores/${encodeURIComponent(order.store)}">${store}</a>`],
     ['Received', clockTag(order.receivedAt, visit.now)],
     order.closedAt !== null && ['Closed', clockTag(order.closedAt, visit.now)],
+    order.keysPage && [
+      'Page of keys',
+      order.keysPage.withdrawnAt === null
+        ? html`open to the customer${visit.caller.role === 'admin' && '; its address is shown with the keys'}`
+        : html`withdrawn ${clockTag(order.keysPage.withdrawnAt, visit.now)}`,
+    ],
   ])}
 ${decide}${actions.length > 0 && html`<div>${actions}</div>`}
 ${notNow(...reasons)}`
@@ -470,7 +488,20 @@ ${notNow(...reasons)}`
 
 const UPDATES_SHOWN = 5
 
-function revealedOf(items: AnswerOf<'revealKeys'>['items'], visit: Visit): Html {
+const withdrawForm = (order: OrderHistoryView, { own, typed, isOpen }: ReturnType<typeof formOf>): Html =>
+  act({
+    summary: 'Withdraw the page of keys…',
+    to: `${orderPath(order)}/withdraw-keys`,
+    about:
+      'The page opens no key any more, and says so to the customer. What was opened there stays known to the customer.',
+    effect: { Money: 'Nothing is spent or given back.', Store: 'Hears nothing of it.', Undo: 'None.' },
+    fields: html`${own}${reasonField(typed, 'withdraw')}`,
+    button: `Withdraw the page of order ${order.reference}`,
+    isOpen,
+    stops: true,
+  })
+
+function revealedOf({ items, keysUrl }: AnswerOf<'revealKeys'>, visit: Visit): Html {
   const { store = '', reference = '' } = visit.path
   const here = orderPath({ store, reference })
   const count = items.reduce((sum, { keys }) => sum + keys.length, 0)
@@ -490,5 +521,13 @@ ${items.map(({ line, keys }, index) =>
     )}</ul>`,
   ),
 )}
+${
+  keysUrl !== null &&
+  section(
+    'page-h',
+    'The page of keys',
+    html`<p><a class="id" href="${keysUrl}" rel="noreferrer">${keysUrl}</a></p><p class="small quiet">For the customer alone: everyone who has this address can open the keys. A key that you open there counts as opened by the customer.</p>`,
+  )
+}
 <p><a class="button" href="${here}">Back to the order, and mask them</a></p>`
 }

@@ -106,3 +106,17 @@ export const countsOf = ({ lines }: Pick<KeyPage, 'lines'>) => ({
   here: lines.reduce((sum, { keys }) => sum + keys.length, 0),
   coming: lines.reduce((sum, { coming }) => sum + coming, 0),
 })
+
+/** A click by which the customer opened keys that were not opened before. */
+export interface Click<At> {
+  at: At
+  purchaseId: string
+  network: string
+  keys: number
+}
+
+/** Returns the clicks from the keys that were opened, each with its first time. */
+export const clicksOf = <At>(openings: readonly Omit<Click<At>, 'keys'>[]): Click<At>[] =>
+  [...Map.groupBy(openings, ({ at, purchaseId }) => `${at} ${purchaseId}`).values()].flatMap(([one, ...others]) =>
+    one ? [{ ...one, keys: others.length + 1 }] : [],
+  )

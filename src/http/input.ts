@@ -229,6 +229,7 @@ export const revealBody = fields({
   line: reference(100, "The store's own id of a line; all lines if it is left out").optional(),
   reason: reason(3),
 }).meta({ examples: [{ line: '1', reason: 'the customer lost the mail' }] })
+export const withdrawKeysBody = reasonOnly('the payment was charged back', 3)
 export const exportBody = reasonOnly('the audit of the year 2026', 3)
 export const reasonBody = reasonOnly('sold by hand')
 /** Body of the approval of a held price: it repeats the price that the person saw. */

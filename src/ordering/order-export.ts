@@ -6,10 +6,12 @@ import { counted } from '../domain/figures.ts'
 import type { OrderState } from '../domain/store-order.ts'
 import { idBound } from '../ids.ts'
 import { audited } from '../storage/evidence.ts'
+import { revealsOfOrders } from '../storage/key-pages.ts'
 import { countKeysLeft, keysLeft } from '../storage/licence-keys.ts'
 import type { StoreOrder } from '../storage/store-orders.ts'
 import type { Ordering } from './context.ts'
 import { openKey } from './effects.ts'
+import { type Opening, openingsOf } from './keys-page.ts'
 import { type ListedLine, type ListedOrder, listOrders, statesOfOrders } from './order-view.ts'
 
 /** The filter of an export. `state` is the state that was reported to the store; an order is `open` until then. */
@@ -22,6 +24,8 @@ export interface OrderRow {
   line: ListedLine
   /** The keys that the store has, or is being given; empty where the export was asked for without keys. */
   keys: string[]
+  /** The keys of the line that the customer opened, each with its first time. */
+  openings: Opening[]
 }
 
 type Exporting = Pick<Ordering, 'db' | 'vault' | 'now' | 'newId'>
@@ -64,10 +68,12 @@ async function* rowsOf(exporting: Exporting, filter: OrderExport, by?: number): 
     const listed = await statesOfOrders(db, orders)
     const left = by === undefined ? [] : await db.query(keysLeft(idsOf(orders), by))
     const keysOf = Map.groupBy(left, ({ purchaseId }) => purchaseId)
+    const openings = openingsOf(await db.query(revealsOfOrders(idsOf(orders))))
+    const openingsIn = Map.groupBy(openings, ({ purchaseId }) => purchaseId)
     yield listed.flatMap(({ lines, ...order }) =>
       lines.map((line) => {
-        const keys = line.purchases.flatMap(({ id }) => keysOf.get(id) ?? [])
-        return { order, line, keys: keys.map((key) => openKey(exporting, key)) }
+        const of = <T>(rows: ReadonlyMap<string, T[]>) => line.purchases.flatMap(({ id }) => rows.get(id) ?? [])
+        return { order, line, keys: of(keysOf).map((key) => openKey(exporting, key)), openings: of(openingsIn) }
       }),
     )
   }

@@ -11,6 +11,7 @@ import type { Ordering } from './context.ts'
 import { openKey } from './effects.ts'
 import { together } from './evidence.ts'
 import type { Fulfilment } from './fulfil.ts'
+import { keysPageOf } from './keys-page.ts'
 import { keysByLine, orderStanding } from './order-view.ts'
 import { outagesDuring } from './outages.ts'
 import { resendRefusal } from './resend.ts'
@@ -30,7 +31,8 @@ export async function orderHistory(fulfilment: Fulfilment, orderId: string) {
   const products = lines.flatMap(({ line }) => line.productId ?? [])
   const updates = await db.query(outboxOfOrder(orderId))
   const subjects = [orderId, ...ids, ...updates.map(({ id }) => id)]
-  const [attempts, transitions, deliveries, audit, offers] = await Promise.all([
+  const [{ keysPage, openings }, attempts, transitions, deliveries, audit, offers] = await Promise.all([
+    keysPageOf(db, orderId),
     ids.length > 0 ? db.query(attemptsOf(ids)) : [],
     ids.length > 0 ? db.query(transitionsOf(ids)) : [],
     ids.length > 0 ? db.query(deliveriesOfPurchases(ids)) : [],
@@ -48,6 +50,8 @@ export async function orderHistory(fulfilment: Fulfilment, orderId: string) {
     updates: updates.filter(({ kind }) => kind === 'callback'),
     audit,
     outages: await outagesDuring(fulfilment, purchases, transitions),
+    keysPage,
+    openings,
     /** Why the store cannot send the customer the keys again; null when the store can do so. */
     resendRefusal: resendRefusal(fulfilment, standing)?.message ?? null,
     lines: lines.map(({ line, purchases: own, state: lineState, delivered }) => {

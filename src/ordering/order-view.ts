@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { counted, duration } from '../domain/figures.ts'
 import { type HoldReason, isStandingHold } from '../domain/hold.ts'
+import { type Click, clicksOf } from '../domain/key-page.ts'
 import {
   currentParts,
   delivered,
@@ -34,6 +35,7 @@ import {
 import type { Ordering } from './context.ts'
 import { openKey } from './effects.ts'
 import type { NewOrder } from './intake.ts'
+import { keysPageOf, type Opening } from './keys-page.ts'
 import { outagesDuring } from './outages.ts'
 
 /** A store order as it is now. The state is derived from its purchases and keys. Instants are in epoch milliseconds. */
@@ -41,6 +43,8 @@ export interface OrderView
   extends Pick<StoreOrder, 'store' | 'reference' | 'receivedAt' | 'cancelRequestedAt' | 'closedAt'> {
   state: OrderState
   lines: LineView[]
+  /** The page on which the customer opens the keys; null for an order without one. */
+  keysPage: { madeAt: number; withdrawnAt: number | null } | null
   timeline: Entry[]
 }
 
@@ -64,6 +68,8 @@ export interface LineProgress {
 export interface LineView extends LineProgress {
   name: string | null
   keys?: string[]
+  /** The keys that the customer opened on the page. */
+  keysOpened: Opening[]
   purchases: Purchase[]
 }
 
@@ -263,7 +269,8 @@ export async function viewOrder(
   const purchases = standing.lines.flatMap((line) => line.purchases)
   const ids = purchases.map(({ id }) => id)
   const products = standing.lines.map(({ line }) => line.productId).filter((id) => id !== null)
-  const [effects, attempts, transitions, offers] = await Promise.all([
+  const [{ keysPage, openings }, effects, attempts, transitions, offers] = await Promise.all([
+    keysPageOf(db, orderId),
     db.query(outboxOfOrder(orderId)),
     ids.length > 0 ? db.query(attemptsOf(ids)) : [],
     ids.length > 0 ? db.query(transitionsOf(ids)) : [],
@@ -283,24 +290,26 @@ export async function viewOrder(
       transitions.filter((one) => one.row !== 'none' && one.row !== 'released'),
     ),
     ...effects.filter((one) => one.kind === 'callback').map(updateEntry),
+    ...clicksOf(openings).map(clickEntry),
     ...outages.flatMap((outage) => outageEntries(outage, order)),
     // Ids sort by the time at which they were made. So entries of one millisecond are in the order in which they happened.
   ].sort((a, b) => a.at - b.at || (a.id < b.id ? -1 : 1))
-  const lines = lineViews(standing, offers, show.keys ? openKeys : undefined)
-  return { ...order, state, lines, timeline: folded(timeline) }
+  const lines = lineViews(standing, { offers, openings }, show.keys ? openKeys : undefined)
+  return { ...order, state, lines, keysPage, timeline: folded(timeline) }
 }
 
 /** Returns the view of an order that was taken just now: it has no key, and no history of its own. */
 export async function viewTaken(
-  { db }: Pick<Ordering, 'db'>,
+  { db, newPage }: Pick<Ordering, 'db' | 'newPage'>,
   { order, offers, ...rows }: NewOrder,
   show: { keys: boolean },
 ): Promise<OrderView> {
   const outages = await db.query(openOutage())
   const standing = standingBy({ ...rows, keys: [] })
   const timeline = [takenEntry(order, rows.lines.length), ...outages.flatMap((outage) => outageEntries(outage, order))]
-  const lines = lineViews(standing, offers, show.keys ? () => [] : undefined)
-  return { ...order, state: standing.state, lines, timeline }
+  const lines = lineViews(standing, { offers, openings: [] }, show.keys ? () => [] : undefined)
+  const keysPage = newPage ? { madeAt: order.receivedAt, withdrawnAt: null } : null
+  return { ...order, state: standing.state, lines, keysPage, timeline }
 }
 
 const takenEntry = ({ id, receivedAt }: StoreOrder, lines: number): Entry => ({
@@ -310,10 +319,17 @@ const takenEntry = ({ id, receivedAt }: StoreOrder, lines: number): Entry => ({
   detail: counted(lines, 'line'),
 })
 
+const clickEntry = ({ purchaseId, at, keys, network }: Click<number>): Entry => ({
+  id: purchaseId,
+  at,
+  what: 'keys opened by the customer',
+  detail: `${counted(keys, 'key')}, from the network ${network}`,
+})
+
 /** @param keysOf opens the keys of purchases; undefined when keys are not shown */
 const lineViews = (
   { lines }: OrderStanding,
-  offers: readonly Offer[],
+  { offers, openings }: { offers: readonly Offer[]; openings: readonly Opening[] },
   keysOf: ((purchases: Purchase[]) => string[]) | undefined,
 ): LineView[] =>
   lines.map(({ line, purchases, state, delivered }) => ({
@@ -325,6 +341,7 @@ const lineViews = (
     delivered,
     purchases,
     ...(keysOf && { keys: keysOf(purchases) }),
+    keysOpened: openings.filter(({ purchaseId }) => purchases.some(({ id }) => id === purchaseId)),
   }))
 
 const handedOver = (keys: LicenceKey[], purchaseId: string): LicenceKey[] =>

@@ -38,3 +38,5 @@ export const withdrawKeyPage = change(1, (orderId: string, by: string, now: numb
 export const insertKeyReveal = insertInto(keyReveals)
 
 export const revealsOfOrder = rowsBy(keyReveals, ['orderId'], keyReveals.id)
+
+export const revealsOfOrders = rowsBy(keyReveals, ['orderId in'], keyReveals.id)

@@ -25,6 +25,7 @@ const valid: Record<string, Json> = {
   takeOrder: { reference: '1001', lines: [{ id: '1', sku: 'A', quantity: 1, unitPrice: '19.99', currency: 'EUR' }] },
   cancelOrder: { reason: 'the customer asked' },
   resendOrder: { reason: 'the mail was lost' },
+  withdrawKeysPage: { reason: 'the payment was charged back' },
   retryPurchase: { reason: 'the supplier has it again' },
   releasePurchase: { ceiling: '12.34' },
   decidePurchase: {

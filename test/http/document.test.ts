@@ -181,6 +181,10 @@ describe('an example', () => {
       const id = (await world.ask('GET', '/purchases?state=accepted')).body.data.items[0]?.id
       return { path: `/purchases/${id}/decision` }
     },
+    withdrawKeysPage: async (world) => {
+      await world.ask('POST', '/orders', { token: world.tokens.store, body: orderExample })
+      return { path: `/orders/${orderExample.reference}/keys-page/withdraw`, refused: 'no_page' }
+    },
     revealKeys: async (world) => {
       await world.ask('POST', '/orders', { token: world.tokens.store, body: orderExample })
       await world.pass(10_000)

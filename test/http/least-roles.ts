@@ -12,7 +12,7 @@ const people = {
     explainPrice listSweeps viewSweep viewBalance listDiscrepancies
     listStores listAudit viewSettings listWebhooks listBackups`,
   operator: `
-    cancelOrder takeShopOrder releaseShopOrder resendOrder importListings
+    cancelOrder takeShopOrder releaseShopOrder resendOrder withdrawKeysPage importListings
     linkListing unlinkListing ignoreListing unignoreListing releaseListing
     retryListing freeze unfreeze acknowledgeAlert muteAlert
     unmuteAlert testAlertChannels redeliverEffect retryPurchase releasePurchase

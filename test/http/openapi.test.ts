@@ -46,6 +46,7 @@ async function tour(world: ApiWorld, ask: TourAsk) {
   await ask('POST', `/stores/${STORE}/test`)
   await ask('POST', `/stores/${STORE}/trigger`, { body: { type: 'line.fulfilled' } })
   await ask('POST', '/orders/done/resend')
+  await ask('POST', '/orders/done/keys-page/withdraw', { body: { reason: 'charged back' } })
   await ask('POST', '/orders/done/take')
   const { storeOf } = world.ordering
   const shopOf: typeof storeOf = (id) => {
@@ -278,7 +279,7 @@ describe('the OpenAPI document', () => {
   })
 
   test('describes what the API answers, in success and in failure', async () => {
-    const world = await openApi()
+    const world = await openApi({ keyPagesAt: 'https://quayside.example' })
     const document = await documentOf(world)
     const succeeded = new Set<string>()
     const statuses = new Set<number>()
@@ -302,7 +303,7 @@ describe('the OpenAPI document', () => {
   })
 
   test('describes the callbacks that a store gets', async () => {
-    const world = await openApi()
+    const world = await openApi({ keyPagesAt: 'https://quayside.example' })
     const document = await documentOf(world)
     await tour(world, world.ask)
     await world.pass(60_000)

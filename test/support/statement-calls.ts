@@ -279,6 +279,7 @@ export const calls: Record<string, unknown[]> = {
   enteredAt: [['p']],
   purchasesOfOrders: [['o']],
   countHandedOver: [['o']],
+  revealsOfOrders: [['o']],
   keysLeft: [['o'], at],
   countKeysLeft: [['o'], at],
   bodiesOf: [['d']],

@@ -63,6 +63,8 @@ export interface TestAppOptions {
   stated?: (order: StatedOrder) => void
   /** File of the sandbox, so that `supplierDown` and `supplierUp` find the same world. */
   sandboxFile?: string
+  /** Where the pages of keys are said to be reached. */
+  keyPagesAt?: string
   /** Where the supplier is that of a demo. */
   demo?: SandboxDemo
 }
@@ -134,6 +136,7 @@ export async function openTestApp(options: TestAppOptions = {}) {
       owner,
       policy: options.policy ?? {},
       ...(options.marker && { marker: options.marker }),
+      ...(options.keyPagesAt !== undefined && { keyPagesAt: options.keyPagesAt }),
       stores: [{ id: STORE, policy: sellingPolicy() }, ...(beside ? [beside.store] : [])],
       storeOf: (id) => (id === STORE ? store : id === beside?.store.id ? beside.adapter : undefined),
       onSend: (request) => void sent.push(request),

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { reportedHolds } from '../../domain/store-update.ts'
 import { Listing } from './listings.ts'
+import { keysUrl } from './orders.ts'
 
 const order = {
   store: z.string().describe('Id of the store'),
@@ -23,6 +24,7 @@ export const callbacks: { type: string; when: string; data: z.ZodType; answer?: 
       keys: z.array(z.string()).describe('Those that this callback hands over'),
       delivered: z.int().describe('Keys of the line so far, these included'),
       complete: z.boolean().describe('No more are to come'),
+      keysUrl: keysUrl.optional(),
     }),
   },
   {
@@ -66,6 +68,7 @@ export const callbacks: { type: string; when: string; data: z.ZodType; answer?: 
       state: z
         .enum(['fulfilled', 'partly_fulfilled', 'failed', 'cancelled'])
         .describe('Whether all, some or no keys came, and why none did'),
+      keysUrl: keysUrl.optional(),
     }),
   },
   {

@@ -9,7 +9,7 @@ import { choice, eventName, exportBody, fromStore, inStore, queryInstant } from 
 import { type ApiContext, admin, ok, operation, rowsFile, type SentFile, viewer } from '../operation.ts'
 import { Delivery } from './deliveries.ts'
 import { head, LineEntry } from './orders.ts'
-import { amount, amountOf, component, currency, maybeAt, view, words } from './views.ts'
+import { amount, amountOf, component, count, currency, maybeAt, view, words } from './views.ts'
 
 const orderShape = {
   ...LineEntry.shape,
@@ -20,6 +20,8 @@ const orderShape = {
   sku: z.string(),
   lineState: z.enum(lineStates),
   deliveredAt: maybeAt,
+  keysOpened: count,
+  keysOpenedAt: maybeAt,
   unitPrice: amount.nullable(),
   unitPriceCurrency: currency.nullable(),
   cost: amount.nullable(),
@@ -39,7 +41,7 @@ function fileKind<V, K extends string>(
   return { name: names.file, columns: Object.keys(columns), row: view<V, typeof row>(row, show) }
 }
 
-const orderCells = ({ order, line, keys }: OrderRow) => {
+const orderCells = ({ order, line, keys, openings }: OrderRow) => {
   const costCurrency = line.purchases[0]?.currency ?? null
   return {
     ...order,
@@ -48,6 +50,8 @@ const orderCells = ({ order, line, keys }: OrderRow) => {
     line: line.id,
     lineState: line.state,
     deliveredAt: line.lastKeyAt,
+    keysOpened: openings.length,
+    keysOpenedAt: openings.length === 0 ? null : Math.min(...openings.map(({ at }) => at)),
     unitPrice: amountOf(line.unitPriceMinor, line.currency ?? ''),
     unitPriceCurrency: line.currency,
     cost: amountOf(line.costMinor, costCurrency ?? ''),

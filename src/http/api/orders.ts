@@ -6,11 +6,13 @@ import { type OrderState as OrderStateName, orderStates } from '../../domain/sto
 import { Failure } from '../../errors.ts'
 import { cancelOrder } from '../../ordering/actions.ts'
 import { takeOrder } from '../../ordering/intake.ts'
+import { withdrawKeysPage } from '../../ordering/keys-page.ts'
 import { HISTORY_MAX, orderHistory, revealKeys } from '../../ordering/order-history.ts'
 import { type ListedOrder, listOrders, statesOfOrders, viewOrder, viewTaken } from '../../ordering/order-view.ts'
 import { resendKeys } from '../../ordering/resend.ts'
 import { takeByHand } from '../../ordering/shop-orders.ts'
-import type { Database } from '../../storage/database.ts'
+import { type Database, first } from '../../storage/database.ts'
+import { keyPageOfOrder } from '../../storage/key-pages.ts'
 import type { Purchase as PurchaseRow } from '../../storage/purchases.ts'
 import {
   type StoreOrder,
@@ -28,6 +30,7 @@ import {
   orderLine,
   revealBody,
   search,
+  withdrawKeysBody,
 } from '../input.ts'
 import { type ApiContext, admin, type Call, configuredStore, ok, operation, operator, viewer } from '../operation.ts'
 import { Delivery } from './deliveries.ts'
@@ -77,6 +80,25 @@ const OrderEntry = view(
   withAmounts<ListedOrder>,
 )
 
+const KeyOpening = component('KeyOpening', {
+  purchaseId: z.string(),
+  ordinal: z.int().describe('Of the key in its purchase'),
+  at: at.describe('When the customer first opened the key on the page'),
+  times: count.describe('How often'),
+  network: z.string().meta({ description: 'From where at first, truncated', examples: ['203.0.113.0/24'] }),
+})
+const keysPage = component('KeysPage', {
+  madeAt: at,
+  withdrawnAt: maybeAt.describe('When an operator withdrew it: it opens no key any more'),
+})
+  .nullable()
+  .describe('The page on which the customer opens the keys; null: the order has none')
+export const keysUrl = z.string().meta({
+  description:
+    'The address of the page of keys. Everyone who has it can open them, and what is opened counts as opened by the customer',
+  examples: ['https://quayside.example/k/…'],
+})
+
 const Line = component('OrderLine', {
   ...line,
   name,
@@ -84,6 +106,7 @@ const Line = component('OrderLine', {
     .array(z.string())
     .optional()
     .describe('The licence keys that were handed over; only for a token with the scope `keys`'),
+  keysOpened: z.array(KeyOpening).describe('Of each key that the customer opened on the page of keys'),
   purchases: z.array(Purchase).describe('What was bought for it at the supplier, and what is to be bought'),
 })
 
@@ -96,6 +119,8 @@ const TimelineEntry = component('TimelineEntry', {
 const Order = component('Order', {
   ...head,
   lines: z.array(Line).describe('As the store ordered them'),
+  keysPage,
+  keysUrl: keysUrl.optional(),
   timeline: z.array(TimelineEntry).describe('What happened, the oldest first'),
 })
 
@@ -139,6 +164,8 @@ const History = view(
     updates: z.array(Effect).describe('What is queued for its store, or was sent'),
     deliveries: z.array(Delivery).describe('What the supplier sent about its purchases'),
     outages: z.array(z.object({ beganAt: at, endedAt: maybeAt, error: z.string() })),
+    keysPage,
+    openings: z.array(KeyOpening).describe('The keys that the customer opened on the page of keys'),
     audit: z
       .array(z.object({ ...audited, subject: z.string() }))
       .describe('What people did to the order and to its purchases'),
@@ -148,6 +175,7 @@ const History = view(
 )
 
 const Revealed = z.object({
+  keysUrl: keysUrl.nullable(),
   items: z.array(
     z.object({
       line: z.string().describe("The store's own id of the line"),
@@ -168,7 +196,14 @@ export function orderOperations(context: ApiContext) {
   const { ordering } = context
   const { db } = ordering
   const shown = ({ scopes }: Caller) => ({ keys: scopes.has('keys') })
-  const view = (orderId: string, caller: Caller) => viewOrder(ordering, orderId, shown(caller))
+  /** The address of a page opens keys, so only those learn it to whom keys are shown. */
+  const keysUrlOf = async (orderId: string) =>
+    (await first(db, keyPageOfOrder(orderId))) && (await ordering.keysUrl?.(orderId))
+  const view = async (orderId: string, caller: Caller) => {
+    const show = shown(caller)
+    const keysUrl = show.keys ? await keysUrlOf(orderId) : undefined
+    return { ...(await viewOrder(ordering, orderId, show)), ...(keysUrl !== undefined && { keysUrl }) }
+  }
   const storeQuery = { store: inStore }
   const idOf = (named: Named) => idOfOrder(db, named)
   const unknown = 'no order has this reference'
@@ -230,21 +265,22 @@ export function orderOperations(context: ApiContext) {
       route: 'POST /orders/:reference/keys',
       allowed: admin,
       summary:
-        'Show the licence keys of an order that its store has, or is being given. The audit records who and why.',
+        'Show the licence keys of an order that its store has, or is being given, and the address of their page. The audit records who and why.',
       query: storeQuery,
       body: revealBody,
       answer: Revealed,
       success: { 200: 'The keys' },
       failures: { 404: unknown, 409: '`no_keys`: the store has none; `ambiguous_reference`' },
       async handle({ body: { line, reason }, ...call }) {
-        const why = { actor: call.caller.actor, reason }
-        return ok({ items: await revealKeys(ordering, await idOf(call), line, why) })
+        const id = await idOf(call)
+        const items = await revealKeys(ordering, id, line, { actor: call.caller.actor, reason })
+        return ok({ items, keysUrl: (await keysUrlOf(id)) ?? null })
       },
     }),
     viewOrder: operation({
       route: 'GET /orders/:reference',
       allowed: { store: 'orders', people: 'viewer' },
-      summary: 'One store order. Licence keys are shown to store tokens with the scope `keys` only.',
+      summary: 'One store order. Licence keys and `keysUrl` are shown to store tokens with the scope `keys` only.',
       query: storeQuery,
       answer: Order,
       success: { 200: 'The order as it is now' },
@@ -265,6 +301,24 @@ export function orderOperations(context: ApiContext) {
         const id = await idOf({ caller, path, query })
         await cancelOrder(ordering, id, caller.actor, reason)
         return ok(await view(id, caller))
+      },
+    }),
+    withdrawKeysPage: operation({
+      route: 'POST /orders/:reference/keys-page/withdraw',
+      allowed: operator,
+      summary: 'Withdraw the page of keys of an order: it opens no key any more. What was opened stays known.',
+      query: storeQuery,
+      body: withdrawKeysBody,
+      answer: Order,
+      success: { 200: 'The order, whose page is withdrawn' },
+      failures: {
+        404: unknown,
+        409: '`no_page`: the order has none; `withdrawn`: that was done before; `ambiguous_reference`',
+      },
+      async handle({ body: { reason }, ...call }) {
+        const id = await idOf(call)
+        await withdrawKeysPage(ordering, id, { actor: call.caller.actor, reason })
+        return ok(await view(id, call.caller))
       },
     }),
     takeShopOrder: operation({
