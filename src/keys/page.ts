@@ -150,9 +150,12 @@ function closedLine({ name, keys, kept }: ShownLine<SealedKey>, { texts, languag
 const firstOf = (keys: readonly SealedKey[]): number =>
   Math.min(...keys.flatMap(({ revealedAt }) => (revealedAt === null ? [] : [revealedAt])))
 
+/** With the day before the month, as the other languages have it. */
+const placeOf = (language: Language): string => (language === 'en' ? 'en-GB' : language)
+
 /** The page knows no reader, so it names the zone of its times. */
 const timeIn = (at: number, language: Language): string =>
-  `${new Intl.DateTimeFormat(language, { dateStyle: 'long', timeStyle: 'short', timeZone: 'UTC' }).format(at)} UTC`
+  `${new Intl.DateTimeFormat(placeOf(language), { dateStyle: 'long', timeStyle: 'short', timeZone: 'UTC' }).format(at)} UTC`
 
 const dayIn = (at: number, language: Language): string =>
-  new Intl.DateTimeFormat(language, { dateStyle: 'long', timeZone: 'UTC' }).format(at)
+  new Intl.DateTimeFormat(placeOf(language), { dateStyle: 'long', timeZone: 'UTC' }).format(at)

@@ -26,8 +26,7 @@ const en = {
   copied: 'Copied',
   opened: (when: string) => `Shown for the first time on ${when}`,
   coming: 'Being bought',
-  comingWhy: (shop: string) =>
-    `The supplier has no key of it yet. ${shop} tries again by itself and knows that you wait.`,
+  comingWhy: (shop: string) => `It is not here yet. ${shop} goes on by itself and knows that you wait.`,
   again: 'Look again',
   short: (shop: string) => `It does not come. Ask ${shop} for your money back.`,
   kept: (shop: string) => `${shop} looks at the order before more of its keys are shown.`,
@@ -70,8 +69,7 @@ const de: Texts = {
   copied: 'Kopiert',
   opened: (when) => `Zum ersten Mal angezeigt am ${when}`,
   coming: 'Wird gekauft',
-  comingWhy: (shop) =>
-    `Der Lieferant hat noch keinen Schlüssel dafür. ${shop} versucht es von selbst wieder und weiß, dass Sie warten.`,
+  comingWhy: (shop) => `Er ist noch nicht da. ${shop} macht von selbst weiter und weiß, dass Sie warten.`,
   again: 'Noch einmal nachsehen',
   short: (shop) => `Er kommt nicht. Bitten Sie ${shop} um Ihr Geld.`,
   kept: (shop) => `${shop} sieht sich die Bestellung an, bevor weitere Schlüssel angezeigt werden.`,
@@ -115,8 +113,7 @@ const fr: Texts = {
   copied: 'Copié',
   opened: (when) => `Affichée pour la première fois le ${when}`,
   coming: 'En cours d’achat',
-  comingWhy: (shop) =>
-    `Le fournisseur n’en a pas encore de clé. ${shop} réessaie de lui-même et sait que vous attendez.`,
+  comingWhy: (shop) => `Elle n’est pas encore là. ${shop} continue de lui-même et sait que vous attendez.`,
   again: 'Regarder encore',
   short: (shop) => `Elle ne vient pas. Demandez à ${shop} de vous rembourser.`,
   kept: (shop) => `${shop} vérifie la commande avant d’afficher d’autres clés.`,
