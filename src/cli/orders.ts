@@ -22,10 +22,11 @@ const orderView: RecordView<Order> = {
     Received: when('receivedAt'),
     Cancelled: when('cancelRequestedAt', 'asked '),
     Closed: when('closedAt'),
-    'Page of keys': ({ keysPage }, now) => keysPage && pageText(keysPage, now),
+    'Page of keys': ({ keysPage }, now) =>
+      keysPage && (keysPage.withdrawnAt ? `withdrawn ${instant(keysPage.withdrawnAt, now)}` : 'open to the customer'),
   },
-  parts: ({ lines, keysPage, timeline }, call) => [
-    tableOr('', lines, keysPage ? { ...lineColumns, ...openedColumn } : lineColumns, call),
+  parts: ({ lines, timeline }, call) => [
+    tableOr('', lines, lineColumns, call),
     purchasesText(lines, call),
     tableOr('', timeline, { AT: time('at'), WHAT: 'what', DETAIL: 'detail' }, call),
   ],
@@ -35,15 +36,10 @@ const lineColumns: Columns<Line> = {
   LINE: key('id'),
   STATE: ({ state }) => wordOf(lineLabels, state),
   KEYS: right(({ delivered, quantity }) => `${cell(delivered)}/${cell(quantity)}`),
+  OPENED: right(({ keysOpened }) => cell(keysOpened.length)),
   SKU: 'sku',
   NAME: 'name',
 }
-
-/** Stands in the table where the order has a page of keys. */
-const openedColumn: Columns<Line> = { OPENED: right(({ keysOpened }) => cell(keysOpened.length)) }
-
-const pageText = ({ withdrawnAt }: NonNullable<Order['keysPage']>, now: number): string =>
-  withdrawnAt === null ? 'open to the customer' : `withdrawn ${instant(withdrawnAt, now)}`
 
 /** Writes a row for each purchase. Below the rows it says in full why a purchase waits or failed, which most readers look for. */
 function purchasesText(lines: Line[], call: Call): string {

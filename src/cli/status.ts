@@ -157,7 +157,7 @@ function openAlert(alert: Alert, call: Call): string {
 /** Something that waits for a person, as `status` and `doctor` show it. */
 export interface Duty {
   /** The check of `doctor` that fails or warns because of this duty: something that waits for a person. */
-  check: 'answers' | 'listings' | 'dead letters' | 'paid orders' | 'discrepancies' | 'alerts'
+  check: 'answers' | 'listings' | 'dead letters' | 'paid orders' | 'discrepancies' | 'alerts' | 'proof'
   level: 'warn' | 'fail'
   /** The matter in words, with its count: `2 purchases in review`. */
   what: string
@@ -212,6 +212,11 @@ export function dutiesOf(status: Status, now: number): Duty[] {
     ...rows.flatMap(([check, count, one, several, how]): Duty[] =>
       count ? [{ check, level: 'warn', what: counted(count, one, several), how }] : [],
     ),
+    ...stores.flatMap(({ store, needsProof, proven }): Duty[] => {
+      if (!needsProof || proven !== null) return []
+      const what = `${cell(store)} is not proven: it is not known that its customers get at their keys`
+      return [{ check: 'proof', level: 'warn', what, how: `stores test ${cell(store)} --order <its number>` }]
+    }),
     ...status.paused.map((one): Duty => {
       const fix = 'fix the store; the push is repeated by itself'
       return { check: 'listings', level: 'fail', what: pausedText(one, now), fix }

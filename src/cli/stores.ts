@@ -29,7 +29,7 @@ const TRIED_FIRST =
 const TEST_DEADLINE_MS = 180_000
 
 export const stores: CommandRow[] = [
-  { command: 'stores', about: 'where you sell: add, list, test; change the secret of callbacks' },
+  { command: 'stores', about: 'where you sell: add, list, test, confirm; change the secret of callbacks' },
   { command: 'stores add', about: `add a shop to the configuration: ${either(shopKinds.map(({ kind }) => kind))}` },
   ...shopKinds.map((kind): CommandRow => {
     const { help } = kind.shop
@@ -76,13 +76,31 @@ export const stores: CommandRow[] = [
     command: 'stores test [store]',
     about: 'try a store: whether it lets us in, its webhook, its orders, its listings',
     args: ['its id, or the name before the dash; the only one, if it is left out'],
+    options: { '--order <reference>': 'its number of an order of yours: walk along it, up to its mail' },
     help: `
-Each finding has its cause and what to do. The exit code is 1 where one failed.`,
-    examples: ['stores test my-shop'],
+Each finding has its cause and what to do. The exit code is 1 where one failed.
+A shop is proven once a key was opened on the page of one of its orders, or once
+you confirm the mail of one by \`quayside stores confirm\`.`,
+    examples: ['stores test my-shop', 'stores test my-shop --order 1001'],
     call: 'POST /stores/:store/test',
+    body: ['order'],
     deadlineMs: TEST_DEADLINE_MS,
     fails: ({ healthy }) => !healthy,
     text: ({ findings }, { io }) => findingsText(findings, proseWidth(io)),
+  },
+  {
+    command: 'stores confirm <store>',
+    about: 'confirm that the mail of an order brought the keys, or their link',
+    args: ['its id, or the name before the dash'],
+    options: { '--order <reference>': { about: 'its number of the order whose mail you saw', required: true } },
+    examples: ['stores confirm my-shop --order 1001'],
+    call: 'POST /stores/:store/confirm-mail',
+    body: ['order'],
+    text: ({ store, proven }, { io, width }) =>
+      sentence(
+        `${cell(store)} is proven by the ${cell(proven?.by)} of an order, ${instant(proven?.at, io.now())}.`,
+        width,
+      ),
   },
   {
     command: 'stores rotate-secret <store>',
@@ -141,12 +159,13 @@ type CallbackSecret = Pick<NonNullable<Store['callbackSecret']>, 'previousUntil'
 const secretAge = ({ changedAt }: NonNullable<Store['callbackSecret']>, now: number): string =>
   changedAt === null ? 'first' : `${ageOf(changedAt, now)} old`
 
-function notesOf({ callbackSecret, pausedUntil, error }: Store, now: number): string[] {
+function notesOf({ callbackSecret, pausedUntil, error, needsProof, proven }: Store, now: number): string[] {
   const until = oldUntil(callbackSecret, now)
   const generation = cell(callbackSecret?.generation)
   return [
     until && `callbacks are signed with secret ${generation}, and with the old one until ${until}`,
     pausedUntil && pausedText({ store: 'it', until: pausedUntil, error }, now),
+    needsProof && proven === null && `not proven: see \`${commandLine('stores test --help')}\``,
   ].flatMap((note) => note || [])
 }
 

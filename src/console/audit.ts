@@ -46,6 +46,7 @@ export const auditWords: Record<string, string> = {
   'purchase.retry': 'had a part bought again',
   restore: 'restored a backup',
   'restore.reattached': 'reattached orders after a restore',
+  'store.confirm_mail': 'confirmed the mail of an order',
   'store.rotate_secret': 'rotated a callback secret',
   'store.trigger': 'sent an example callback',
   'token.create': 'created a token',

@@ -93,6 +93,12 @@ export function maybeReason(form: URLSearchParams): { reason?: string } {
 
 export const hidden = (name: string, value: string): Html => html`<input type="hidden" name="${name}" value="${value}">`
 
+/** Prepares one of several forms with the same fields. The one that sent this name and value gets what was typed into it. */
+export function formOf(visit: Pick<Visit, 'form' | 'faults'>, name: string, value: string) {
+  const typed = visit.form.get(name) === value ? visit : { form: new URLSearchParams(), faults: new Map() }
+  return { typed, own: hidden(name, value), isOpen: typed.faults.size > 0 }
+}
+
 export interface Choice {
   value: string
   label: Piece

@@ -63,16 +63,10 @@ export function eventsOf(order: OrderHistoryView, store: string): OrderEvent[] {
         purchaseId: one.purchaseId ?? undefined,
       }),
     ),
-    ...clicksOf(order.openings).map(
-      ({ at, purchaseId, network, keys }): Entry => ({
-        rank: 9,
-        at,
-        sign: 'done',
-        what: `The customer opened ${counted(keys, 'key')}`,
-        detail: `On the page of keys, from the network ${network}.`,
-        purchaseId,
-      }),
-    ),
+    ...clicksOf(order.openings).map(({ at, purchaseId, network }): Entry => {
+      const detail = `On the page of keys, from the network ${network}.`
+      return { rank: 9, at, sign: 'done', what: 'The customer opened keys', detail, purchaseId }
+    }),
     ...order.outages.flatMap((outage) => outageEntries(outage, order.receivedAt)),
     ...deeds.map((deed) => deedEntry(deed, updated)),
   ]

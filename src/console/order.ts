@@ -9,7 +9,17 @@ import { currentParts } from '../domain/store-order.ts'
 import type { StatusView } from '../http/api/status.ts'
 import type { AnswerOf } from '../http/api/table.ts'
 import { type Html, html, type Piece } from '../http/html.ts'
-import { act, hidden, maybeReason, maybeReasonField, needsRole, notNow, reasonField, textField } from './forms.ts'
+import {
+  act,
+  formOf,
+  hidden,
+  maybeReason,
+  maybeReasonField,
+  needsRole,
+  notNow,
+  reasonField,
+  textField,
+} from './forms.ts'
 import { type Fact, facts, folded, notice, section, sectionHead, type Tab, tabs, timeline } from './lists.ts'
 import { live } from './live.ts'
 import { mark, stateMark } from './marks.ts'
@@ -308,12 +318,6 @@ function revealForm(order: OrderHistoryView, line: Line, left: readonly Key[], i
     button: `Reveal ${counted(left.length, 'key')}`,
     isOpen,
   })
-}
-
-/** Prepares one of several forms with the same fields. The one that sent this name and value gets what was typed into it. */
-function formOf(visit: Visit, name: string, value: string) {
-  const typed = visit.form.get(name) === value ? visit : { form: new URLSearchParams(), faults: new Map() }
-  return { typed, own: hidden(name, value), isOpen: typed.faults.size > 0 }
 }
 
 function purchaseAction(

@@ -15,6 +15,7 @@ import { live } from './live.ts'
 import { mark, sign } from './marks.ts'
 import { byOperator, done, type Page, type Visit } from './page.ts'
 import { barPlot, tideCurve, tideStaff, timePlot } from './plots.ts'
+import { isUnproven, NOT_PROVEN } from './stores.ts'
 import { table } from './tables.ts'
 import { ago, clock, clockTag, dayOf, money, sentenceOf, timeTag } from './words.ts'
 
@@ -95,7 +96,8 @@ async function dutiesOf(visit: Visit, status: StatusView): Promise<Duty[]> {
         holdLabels[reason].next,
       ),
     ),
-    ...stores.flatMap(({ store, name, listings }) => [
+    ...stores.flatMap(({ store, name, listings, ...proof }) => [
+      ...grouping('held', isUnproven(proof) ? 1 : 0, `${name} is not proven`, `/stores/${store}`, NOT_PROVEN),
       ...grouping(
         'held',
         listings.held ?? 0,
@@ -395,13 +397,13 @@ async function freshPart(visit: Visit): Promise<Html> {
     rows: stores,
   })}</section>`
 
-  function storeMark({ listings, publications, pausedUntil, error }: ItemOf<'listStores'>): Html {
+  function storeMark({ listings, publications, pausedUntil, error, ...store }: ItemOf<'listStores'>): Html {
     if (pausedUntil !== null)
       return html`${mark('stop', 'refuses')}<small>until ${clockTag(pausedUntil, now, 'minutes')}${error && `: ${error}`}</small>`
     if (publications > 0) return mark('moving', 'updating')
     if ((listings.failed ?? 0) > 0) return mark('stop', `${grouped(listings.failed ?? 0)} failed`)
     if ((listings.held ?? 0) > 0) return mark('held', `${grouped(listings.held ?? 0)} held`)
-    return mark('done', 'up to date')
+    return isUnproven(store) ? mark('held', 'not proven') : mark('done', 'up to date')
   }
 }
 

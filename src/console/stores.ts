@@ -6,7 +6,7 @@ import type { ListingState } from '../domain/listing.ts'
 import type { AnswerOf, ItemOf } from '../http/api/table.ts'
 import { type Html, html } from '../http/html.ts'
 import { triggerBody } from '../http/input.ts'
-import { act, needsRole, notNow, selectField, textField } from './forms.ts'
+import { act, formOf, needsRole, notNow, selectField, textField } from './forms.ts'
 import { listPage } from './list-page.ts'
 import { type Fact, facts, notice, section } from './lists.ts'
 import { mark, stateMark } from './marks.ts'
@@ -50,11 +50,13 @@ function headline(stores: readonly StoreView[]): string {
 }
 
 /** Returns the worst thing that is wrong with a store; undefined where nothing is wrong. */
-function problemOf({ shop, pausedUntil, listings }: StoreView): { sign: Sign; word: string; text: string } | undefined {
+function problemOf(store: StoreView): { sign: Sign; word: string; text: string } | undefined {
+  const { shop, pausedUntil, listings } = store
   if (shop?.failingSince) return { sign: 'stop', word: 'orders not read', text: 'its orders cannot be read' }
   if (pausedUntil) return { sign: 'held', word: 'paused', text: 'it refused its listings, and is tried again later' }
   const failed = `${counted(listings.failed ?? 0, 'listing')} failed`
-  return listings.failed ? { sign: 'stop', word: failed, text: failed } : undefined
+  if (listings.failed) return { sign: 'stop', word: failed, text: failed }
+  return isUnproven(store) ? { sign: 'held', word: 'not proven', text: NOT_PROVEN } : undefined
 }
 
 function stateOf(store: StoreView): Html {
@@ -62,6 +64,11 @@ function stateOf(store: StoreView): Html {
   if (problem) return mark(problem.sign, problem.word)
   return store.publications > 0 ? mark('moving', 'being pushed') : mark('done', 'up to date')
 }
+
+/** What is not known of a store before it is proven. */
+export const NOT_PROVEN = 'it is not known that its customers get at their keys'
+export const isUnproven = ({ needsProof, proven }: Pick<StoreView, 'needsProof' | 'proven'>): boolean =>
+  needsProof && proven === null
 
 const pagesText = (count: number): string => (count === 0 ? 'nothing' : counted(count, 'page'))
 
@@ -79,8 +86,14 @@ export const storePage: Page = {
   actions: {
     test: byOperator(async (visit) => {
       const store = await storeOf(visit)
-      const tested = await visit.call('testStore', { path: { store: store.id } })
+      const order = visit.form.get('order')?.trim()
+      const tested = await visit.call('testStore', { path: { store: store.id }, body: { ...(order && { order }) } })
       return { title: `${store.name}, tested`, main: storeMain(visit, store, testedPart(tested)) }
+    }),
+    confirm: byOperator(async ({ call, path, form }) => {
+      const order = (form.get('order') ?? '').trim()
+      await call('confirmMail', { path: { store: path.store }, body: { order } })
+      return done('Confirmed', `The mail of order ${order} proves the store.`)
     }),
     example: byOperator(async ({ call, path, form }) => {
       const type = form.get('type') ?? ''
@@ -130,6 +143,8 @@ ${first}
       ['To be pushed', pagesText(publications)],
       pausedUntil && ['Paused until', clockTag(pausedUntil, now)],
       error && ['It said', error],
+      store.proven && ['Proven', html`by the ${store.proven.by} of an order, ${ago(store.proven.at, now)}`],
+      isUnproven(store) && ['Not proven', 'Buy something there yourself, then test the store with that order.'],
     ]),
     stateOf(store),
   )}
@@ -182,9 +197,10 @@ const shopFacts = (shop: NonNullable<StoreView['shop']>, now: number): Fact[] =>
   ],
 ]
 
-function actionsOf(visit: Visit, { id, name, kindLabel, callbackSecret }: StoreView): Html {
+function actionsOf(visit: Visit, { id, name, kindLabel, callbackSecret, needsProof }: StoreView): Html {
   const { role } = visit.caller
   const isOperator = role !== 'viewer'
+  const [test, confirm] = [formOf(visit, 'deed', 'test'), formOf(visit, 'deed', 'confirm')]
   return html`<div>${
     isOperator &&
     act({
@@ -192,7 +208,21 @@ function actionsOf(visit: Visit, { id, name, kindLabel, callbackSecret }: StoreV
       to: `/stores/${id}/test`,
       about: `Tries ${name}: whether it lets Quayside in, its webhook, how its orders are read, what it did not take.`,
       effect: { Store: 'Nothing in it changes, save that a missing webhook is made.', Undo: 'Not needed.' },
+      fields: html`${test.own}${textField(test.typed, { label: 'Walk along an order of yours, by its number there (optional)', name: 'order', at: 'test', isShort: true })}`,
+      isOpen: test.isOpen,
       button: `Test ${name}`,
+    })
+  }${
+    isOperator &&
+    needsProof &&
+    act({
+      summary: 'Confirm a mail…',
+      to: `/stores/${id}/confirm`,
+      about: 'You saw the mail of an order in its mailbox, and it has the keys, or the link to them.',
+      fields: html`${confirm.own}${textField(confirm.typed, { label: 'Number of the order', name: 'order', isShort: true, isRequired: true })}`,
+      effect: { Store: 'It is proven from then on.', Record: 'The audit log keeps your name.', Undo: 'None.' },
+      button: 'Confirm this mail',
+      isOpen: confirm.isOpen,
     })
   }${
     isOperator &&
@@ -235,7 +265,7 @@ function actionsOf(visit: Visit, { id, name, kindLabel, callbackSecret }: StoreV
     })
   }</div>
 ${notNow(
-  !isOperator && needsRole('Test, example', 'operator', visit),
+  !isOperator && needsRole('Test, confirm, example', 'operator', visit),
   !callbackSecret && `Examples, callback secret: ${kindLabel} gets no callbacks.`,
   callbackSecret !== null && role !== 'admin' && needsRole('Rotate the callback secret', 'admin', visit),
 )}`

@@ -107,16 +107,7 @@ export const countsOf = ({ lines }: Pick<KeyPage, 'lines'>) => ({
   coming: lines.reduce((sum, { coming }) => sum + coming, 0),
 })
 
-/** A click by which the customer opened keys that were not opened before. */
-export interface Click<At> {
-  at: At
-  purchaseId: string
-  network: string
-  keys: number
-}
-
-/** Returns the clicks from the keys that were opened, each with its first time. */
-export const clicksOf = <At>(openings: readonly Omit<Click<At>, 'keys'>[]): Click<At>[] =>
-  [...Map.groupBy(openings, ({ at, purchaseId }) => `${at} ${purchaseId}`).values()].flatMap(([one, ...others]) =>
-    one ? [{ ...one, keys: others.length + 1 }] : [],
-  )
+/** Returns one of the keys that each click opened for the first time. @param openings each key that was opened, with its first time */
+export const clicksOf = <O extends { at: unknown; purchaseId: string }>(openings: readonly O[]): O[] => [
+  ...new Map(openings.map((one) => [`${one.purchaseId} ${one.at}`, one])).values(),
+]

@@ -269,6 +269,9 @@ export const muteBody = fields({
 export const alertTestBody = fields({
   channel: text(40, 'Name of one channel; all of them if it is left out').optional(),
 }).meta({ examples: [{ channel: 'on-duty' }] })
+const orderOfStore = reference(200, "The store's own number of an order of yours")
+export const testStoreBody = fields({ order: orderOfStore.optional() }).meta({ examples: [{ order: '1001' }] })
+export const confirmMailBody = fields({ order: orderOfStore }).meta({ examples: [{ order: '1001' }] })
 export const triggerBody = fields({
   type: oneOf(updateTypes).describe('Which callback: an example of it is sent'),
 }).meta({ examples: [{ type: 'line.fulfilled' }] })

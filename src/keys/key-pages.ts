@@ -12,6 +12,7 @@ import { assertRevision, entitlementLinesOf, entitlementOfOrder } from '../stora
 import { insertKeyPage, insertKeyReveal, keyPageByToken, keyPageOfOrder, revealsOfOrder } from '../storage/key-pages.ts'
 import type { LicenceKey } from '../storage/licence-keys.ts'
 import { type Offer, offersByProduct } from '../storage/offers.ts'
+import { proveStore } from '../storage/store-proofs.ts'
 
 export type Pages = Pick<Context, 'db' | 'vault' | 'now' | 'newId'> & {
   /** For how many days after its order a page shows keys. */
@@ -136,7 +137,7 @@ export function openLine(
     const { page, entitlement, reveals } = found
     const line = page.closed === null ? page.lines.find(({ id }) => id === lineId) : undefined
     if (!line || !entitlement || line.keys.length === 0) return { page, keys: new Map() }
-    const { orderId } = page
+    const { orderId, store, reference: order } = page
     const at = now()
     const isNews = ({ purchaseId, ordinal }: SealedKey) =>
       !reveals.some(
@@ -148,6 +149,7 @@ export function openLine(
       ...line.keys
         .filter(isNews)
         .map(({ purchaseId, ordinal }) => insertKeyReveal({ id: newId(), orderId, purchaseId, ordinal, at, network })),
+      proveStore(store, { at, by: 'page', order }),
     ])
     for (const key of line.keys) key.revealedAt ??= at
     return { page, keys: new Map(line.keys.map((key) => [key, openKey(pages, key)])) }

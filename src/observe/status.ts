@@ -12,6 +12,7 @@ import { countOutbox } from '../storage/outbox.ts'
 import { allPublishing } from '../storage/publications.ts'
 import { countByState } from '../storage/purchases.ts'
 import { lastCompleteSweep, lastCompleteSync, lastEndedSync } from '../storage/runs.ts'
+import { readProofs } from '../storage/store-proofs.ts'
 
 export type StoredStatus = Awaited<ReturnType<typeof readStatus>>
 
@@ -35,6 +36,7 @@ export const readStatus = (db: Database) =>
     sweep: first(db, lastCompleteSweep()),
     outage: first(db, openOutage()),
     openAlerts: db.query(countOpenAlerts()),
+    proofs: readProofs(db),
     alertChannels: db.query(allAlertChannels()),
   })
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { counted, duration } from '../domain/figures.ts'
 import { type HoldReason, isStandingHold } from '../domain/hold.ts'
-import { type Click, clicksOf } from '../domain/key-page.ts'
+import { clicksOf } from '../domain/key-page.ts'
 import {
   currentParts,
   delivered,
@@ -290,7 +290,9 @@ export async function viewOrder(
       transitions.filter((one) => one.row !== 'none' && one.row !== 'released'),
     ),
     ...effects.filter((one) => one.kind === 'callback').map(updateEntry),
-    ...clicksOf(openings).map(clickEntry),
+    ...clicksOf(openings).map(({ purchaseId: id, at, network }) => {
+      return { id, at, what: 'customer opened keys', detail: `from the network ${network}` }
+    }),
     ...outages.flatMap((outage) => outageEntries(outage, order)),
     // Ids sort by the time at which they were made. So entries of one millisecond are in the order in which they happened.
   ].sort((a, b) => a.at - b.at || (a.id < b.id ? -1 : 1))
@@ -317,13 +319,6 @@ const takenEntry = ({ id, receivedAt }: StoreOrder, lines: number): Entry => ({
   at: receivedAt,
   what: 'order taken',
   detail: counted(lines, 'line'),
-})
-
-const clickEntry = ({ purchaseId, at, keys, network }: Click<number>): Entry => ({
-  id: purchaseId,
-  at,
-  what: 'keys opened by the customer',
-  detail: `${counted(keys, 'key')}, from the network ${network}`,
 })
 
 /** @param keysOf opens the keys of purchases; undefined when keys are not shown */

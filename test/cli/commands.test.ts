@@ -37,8 +37,18 @@ const order = {
   cancelRequestedAt: null,
   closedAt: null,
   lines: [
-    { id: '1', sku: 'SKU-1', name: `${long} ${long}`, quantity: 2, state: 'held', delivered: 0, purchases: [purchase] },
+    {
+      id: '1',
+      sku: 'SKU-1',
+      name: `${long} ${long}`,
+      quantity: 2,
+      state: 'held',
+      delivered: 0,
+      purchases: [purchase],
+      keysOpened: [{ purchaseId: id, ordinal: 1, at, times: 2, network: '203.0.113.0/24' }],
+    },
   ],
+  keysPage: { madeAt: at, withdrawnAt: at },
   timeline: [{ at, what: 'order taken', detail: long }],
 }
 const cause = { reason: long, actor: 'quayside', at, purchaseId: id }
@@ -222,6 +232,7 @@ const answers: Answers = {
   'GET /orders': page({ id, ...order }),
   'GET /orders/1001': () => order,
   'POST /orders/1001/cancel': () => order,
+  'POST /orders/1001/keys-page/withdraw': () => order,
   'GET /purchases': page(purchase),
   [`GET /purchases/${id}`]: () => ({
     ...purchase,
@@ -260,9 +271,12 @@ const answers: Answers = {
         pausedUntil: at,
         error: long,
         callbackSecret: { generation: 12, changedAt: at, previousUntil: '2099-08-02T14:03:11.000Z' },
+        needsProof: true,
+        proven: null,
       },
     ],
   }),
+  'POST /stores/shop-4f7k2m9q/confirm-mail': () => ({ store: 'shop-4f7k2m9q', proven: { at, by: 'mail' } }),
   'POST /stores/shop-4f7k2m9q/rotate-secret': () => ({
     store: 'shop-4f7k2m9q',
     secret: `whsec_${'x'.repeat(43)}=`,
@@ -314,6 +328,7 @@ const commands = [
   ...['status', 'orders list', 'orders show 1001', 'orders cancel 1001', 'purchases list', `purchases show ${id}`],
   ...[`purchases retry ${id}`, `purchases release ${id} --ceiling 12.34`, 'deliveries list', `deliveries show ${id}`],
   ...[`deliveries show ${id} --reveal`, `deliveries replay ${id}`, 'outbox list', `outbox redeliver ${id}`],
+  ...['orders withdraw-keys 1001 --reason charged', 'stores confirm shop-4f7k2m9q --order 1001'],
   ...['stores list', 'stores rotate-secret shop-4f7k2m9q --overlap-hours 0'],
   ...['webhooks list', 'webhooks create', 'webhooks rotate', `webhooks retire ${id}`, 'webhooks check'],
   ...['tokens list', 'tokens create --name a --role viewer', `tokens revoke ${id}`],
@@ -476,6 +491,21 @@ describe('status', () => {
   1 listing not taken:
     npx quayside listings list --state failed --store other-7k2m9q4f
   1 dead delivery: npx quayside deliveries list --state dead
+`)
+  })
+
+  it('says which shop is not proven, and by which command it is', async () => {
+    const shop = { ...stores[0], listings: {}, needsProof: true }
+    const proven = { at, by: 'page' }
+    const text = await statusWith([
+      { ...shop, proven: null },
+      { ...shop, store: 'other-7k2m9q4f', proven },
+    ])
+    expect(text).toBe(`For a person:
+  1 dead delivery: npx quayside deliveries list --state dead
+  shop-4f7k2m9q is not proven: it is not known that its customers get at their
+    keys:
+    npx quayside stores test shop-4f7k2m9q --order <its number>
 `)
   })
 

@@ -45,6 +45,8 @@ const valid: Record<string, Json> = {
   ignoreListing: { reason: 'sold by hand' },
   releaseListing: { price: '36.00', reason: 'the supplier confirmed it' },
   rotateCallbackSecret: { overlapHours: 24 },
+  testStore: { order: '1001' },
+  confirmMail: { order: '1001' },
   triggerUpdate: { type: 'line.fulfilled' },
   createConsoleLink: { name: 'anna', role: 'operator' },
   replayDeliveries: { ids: ['01hf7yat00000f6hht2q47mb3p'] },

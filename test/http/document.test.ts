@@ -201,6 +201,12 @@ describe('an example', () => {
       const { causes } = (await world.ask('GET', '/status')).body.data.freeze as { causes: { id: string }[] }
       return { known: { causes: causes.map(({ id }) => id) } }
     },
+    testStore: async () => ({ path: `/stores/${STORE}/test` }),
+    confirmMail: async (world) => {
+      await world.ask('POST', '/orders', { token: world.tokens.store, body: orderExample })
+      await world.pass(10_000)
+      return { path: `/stores/${STORE}/confirm-mail` }
+    },
     triggerUpdate: async () => ({ path: `/stores/${STORE}/trigger` }),
     rotateCallbackSecret: async () => ({ path: `/stores/${STORE}/rotate-secret` }),
     createToken: async () => ({}),

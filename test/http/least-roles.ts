@@ -17,7 +17,7 @@ const people = {
     retryListing freeze unfreeze acknowledgeAlert muteAlert
     unmuteAlert testAlertChannels redeliverEffect retryPurchase releasePurchase
     decidePurchase replayDelivery replayDeliveries requestSync startDryRun
-    stopDryRun dryRunSync requestSweep testStore triggerUpdate
+    stopDryRun dryRunSync requestSweep testStore confirmMail triggerUpdate
     checkWebhooks makeBackup`,
   admin: `
     revealKeys exportOrdersWithKeys exportDeliveriesWithBodies rotateCallbackSecret listTokens

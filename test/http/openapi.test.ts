@@ -44,6 +44,8 @@ async function tour(world: ApiWorld, ask: TourAsk) {
     await ask('GET', `/orders/${reference}`, { token: store })
   await world.unwatched(ask('GET', '/events'))
   await ask('POST', `/stores/${STORE}/test`)
+  await ask('POST', `/stores/${STORE}/test`, { body: { order: 'done' } })
+  await ask('POST', `/stores/${STORE}/confirm-mail`, { body: { order: 'done' } })
   await ask('POST', `/stores/${STORE}/trigger`, { body: { type: 'line.fulfilled' } })
   await ask('POST', '/orders/done/resend')
   await ask('POST', '/orders/done/keys-page/withdraw', { body: { reason: 'charged back' } })

@@ -11,8 +11,7 @@ import { HISTORY_MAX, orderHistory, revealKeys } from '../../ordering/order-hist
 import { type ListedOrder, listOrders, statesOfOrders, viewOrder, viewTaken } from '../../ordering/order-view.ts'
 import { resendKeys } from '../../ordering/resend.ts'
 import { takeByHand } from '../../ordering/shop-orders.ts'
-import { type Database, first } from '../../storage/database.ts'
-import { keyPageOfOrder } from '../../storage/key-pages.ts'
+import type { Database } from '../../storage/database.ts'
 import type { Purchase as PurchaseRow } from '../../storage/purchases.ts'
 import {
   type StoreOrder,
@@ -197,12 +196,10 @@ export function orderOperations(context: ApiContext) {
   const { db } = ordering
   const shown = ({ scopes }: Caller) => ({ keys: scopes.has('keys') })
   /** The address of a page opens keys, so only those learn it to whom keys are shown. */
-  const keysUrlOf = async (orderId: string) =>
-    (await first(db, keyPageOfOrder(orderId))) && (await ordering.keysUrl?.(orderId))
   const view = async (orderId: string, caller: Caller) => {
-    const show = shown(caller)
-    const keysUrl = show.keys ? await keysUrlOf(orderId) : undefined
-    return { ...(await viewOrder(ordering, orderId, show)), ...(keysUrl !== undefined && { keysUrl }) }
+    const order = await viewOrder(ordering, orderId, shown(caller))
+    const isShown = shown(caller).keys && order.keysPage !== null
+    return { ...order, keysUrl: isShown ? await ordering.keysUrl?.(orderId) : undefined }
   }
   const storeQuery = { store: inStore }
   const idOf = (named: Named) => idOfOrder(db, named)
@@ -274,7 +271,7 @@ export function orderOperations(context: ApiContext) {
       async handle({ body: { line, reason }, ...call }) {
         const id = await idOf(call)
         const items = await revealKeys(ordering, id, line, { actor: call.caller.actor, reason })
-        return ok({ items, keysUrl: (await keysUrlOf(id)) ?? null })
+        return ok({ items, keysUrl: (await ordering.keysUrl?.(id)) ?? null })
       },
     }),
     viewOrder: operation({

@@ -14,6 +14,7 @@ import { freezeBody, unfreezeBody } from '../input.ts'
 import { type ApiContext, ok, operation, operator, viewer } from '../operation.ts'
 import { Alert, AlertChannel } from './alerts.ts'
 import { Reading } from './reconcile.ts'
+import { proofOf, proofShape } from './store-proof.ts'
 import { CallbackSecretStanding, callbackSecretOf } from './stores.ts'
 import { amount, amountOf, at, component, count, counts, currency, maybeAt, view, words } from './views.ts'
 
@@ -63,7 +64,13 @@ const Status = view(
     }),
     stores: z
       .array(
-        z.object({ store: z.string(), name: z.string(), listings: counts, callbackSecret: CallbackSecretStanding }),
+        z.object({
+          store: z.string(),
+          name: z.string(),
+          listings: counts,
+          callbackSecret: CallbackSecretStanding,
+          ...proofShape,
+        }),
       )
       .describe('Each configured store with its listings by state'),
     freshness: z.object({
@@ -160,11 +167,12 @@ const Status = view(
         alerts: byState(outbox.filter(({ kind }) => kind === 'alert')),
         discrepancies: tally(discrepancies, ({ kind }) => kind),
       },
-      stores: stores.map(({ id, name }) => ({
-        store: id,
-        name,
-        listings: byState(listings.filter((row) => row.store === id)),
-        callbackSecret: callbackSecretOf(status.callbackSecrets, id),
+      stores: stores.map((store) => ({
+        store: store.id,
+        name: store.name,
+        listings: byState(listings.filter((row) => row.store === store.id)),
+        callbackSecret: callbackSecretOf(status.callbackSecrets, store.id),
+        ...proofOf(store, status.proofs),
       })),
       freshness: {
         catalogueAt: status.completeSync?.finishedAt ?? null,

@@ -7,11 +7,13 @@ import { allCallbackSecrets, type CallbackSecret } from '../../storage/callback-
 import { audited } from '../../storage/evidence.ts'
 import { countListings } from '../../storage/listings.ts'
 import { allPublishing, countPublications, endPause } from '../../storage/publications.ts'
+import { readProofs } from '../../storage/store-proofs.ts'
 import { allStoreReadings } from '../../storage/store-readings.ts'
 import { EXAMPLE_KEYS, examples, updateTypes } from '../../stores/examples.ts'
 import { type ConfiguredStore, kindOf, storeKinds } from '../../stores/kinds.ts'
-import { rotateSecretBody, triggerBody } from '../input.ts'
-import { type ApiContext, admin, created, ok, operation, operator, viewer } from '../operation.ts'
+import { confirmMailBody, rotateSecretBody, testStoreBody, triggerBody } from '../input.ts'
+import { type ApiContext, admin, configuredStore, created, ok, operation, operator, viewer } from '../operation.ts'
+import { confirmMail, orderFindings, Proven, proofFindings, proofOf, proofShape } from './store-proof.ts'
 import { testStore } from './store-test.ts'
 import { at, component, count, counts, maybeAt, words } from './views.ts'
 
@@ -54,6 +56,7 @@ const StoreStanding = z.object({
     .nullable()
     .describe('How its orders and products are read; null for a backend, which posts them'),
   callbackSecret: CallbackSecretStanding.nullable().describe('Null for a shop, which gets no callbacks'),
+  ...proofShape,
 })
 
 const RotatedSecret = z.object({
@@ -122,19 +125,40 @@ export function storeOperations(context: ApiContext) {
     testStore: operation({
       route: 'POST /stores/:store/test',
       needsWorker: true,
-      summary: 'Try a store: whether it lets us in, its webhook, how its orders are read, what it did not take.',
+      summary:
+        'Try a store: whether it lets us in, its webhook, how its orders are read, what it did not take; and walk along an order of it.',
       allowed: operator,
+      body: testStoreBody,
       answer: TestedStore,
       success: { 200: 'What was found' },
       failures: { 404: 'no such store' },
-      async handle({ caller, path }) {
+      async handle({ caller, path, body: { order } }) {
         const store = storeAt(stores, caller, path, OF_CALLER)
         const adapter = ordering.storeOf(store)
         if (!adapter) throw new Failure('not_found', `${OF_CALLER} has no store ${store}`)
-        const findings = await testStore(db, store, adapter, publicUrl)
+        const configured = configuredStore(context, store)
+        const findings = [
+          ...(await testStore(db, store, adapter, publicUrl)),
+          ...(order === undefined ? [] : await orderFindings(ordering, configured, order)),
+          ...(await proofFindings(ordering, configured)),
+        ]
         const healthy = findings.every(({ state }) => state !== 'failed')
         if (healthy) await db.commit(endPause(store, ordering.now()))
         return ok({ store, healthy, findings })
+      },
+    }),
+    confirmMail: operation({
+      route: 'POST /stores/:store/confirm-mail',
+      allowed: operator,
+      summary:
+        'Confirm that the mail of one order brought its customer the keys, or the link to them. That proves the store.',
+      body: confirmMailBody,
+      answer: z.object({ store: z.string(), proven: Proven }),
+      success: { 200: 'Proven, by this or by what came before' },
+      failures: { 404: 'no such store, or it has no such order', 409: '`no_keys`: no key of the order is handed over' },
+      async handle({ caller, path, body: { order } }) {
+        const store = storeAt(stores, caller, path)
+        return ok({ store, proven: await confirmMail(ordering, store, order, caller.actor) })
       },
     }),
     triggerUpdate: operation({
@@ -175,16 +199,18 @@ async function standingsOf({
   stores,
   publicUrl,
 }: ApiContext): Promise<z.input<typeof StoreStanding>[]> {
-  const [totals, waiting, standings, rotations, readings] = await Promise.all([
+  const [totals, waiting, standings, rotations, readings, proofs] = await Promise.all([
     db.query(countListings()),
     db.query(countPublications()),
     db.query(allPublishing()),
     db.query(allCallbackSecrets()),
     db.query(allStoreReadings()),
+    readProofs(db),
   ])
-  return stores.map(({ id, name, kind, address }) => {
+  return stores.map((store) => {
+    const { id, name, kind, address } = store
     const { label, shop } = kindOf({ kind })
-    const isOwn = ({ store }: { store: string }): boolean => store === id
+    const isOwn = (row: { store: string }): boolean => row.store === id
     const standing = standings.find(isOwn)
     const reading = readings.find(isOwn)
     return {
@@ -207,6 +233,7 @@ async function standingsOf({
               webhookUrl: publicUrl === null ? null : storeWebhookUrl(publicUrl, id),
             },
       callbackSecret: shop === null ? callbackSecretOf(rotations, id) : null,
+      ...proofOf(store, proofs),
     }
   })
 }
