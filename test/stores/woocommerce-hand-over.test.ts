@@ -184,6 +184,24 @@ describe('the way of licence keys to a customer of WooCommerce', () => {
     }
   })
 
+  test('brings no more keys than units, where a unit is refunded and the answer to the note with another key was lost', async () => {
+    const world = await wooCommerceWorld({ settings: { handOver: { ...settings, by: 'note' } } })
+    const { reference, lines } = world.buy([{ id: world.sell('A'), quantity: 2 }])
+    const line = { id: lines[0] ?? '', sku: 'A', quantity: 2 }
+    const about = { at, type: 'line.fulfilled', order: { store: 'demo-1', reference }, line, delivered: 1 } as const
+    const fulfil = (keys: string[], unanswered: string[]) =>
+      world.store.fulfil({ ...about, id: keys.join(), complete: false, keys, unanswered })
+    world.shop.strike({ fault: 'lost_after', kind: 'notes.create' })
+    expect(await fulfil(['BBBB-2'], [])).toMatchObject({ outcome: 'unavailable', mayHaveLeft: true })
+    world.shop.refund(Number(reference), {
+      amount: '9.00',
+      lines: [{ id: Number(line.id), quantity: 1, total: '9.00' }],
+    })
+    expect(await fulfil(['AAAA-1'], ['BBBB-2'])).toMatchObject({ outcome: 'not_entitled', units: 1 })
+    expect(await fulfil(['BBBB-2'], [])).toEqual({ outcome: 'confirmed' })
+    expect(['AAAA-1', 'BBBB-2'].map((key) => world.keysOf(reference, [key]).length)).toEqual([0, 1])
+  })
+
   test('is closed where the order was refunded or cancelled meanwhile', async () => {
     const world = await wooCommerceWorld()
     const order = ordered(world, 'A')

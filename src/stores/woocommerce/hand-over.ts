@@ -1,10 +1,10 @@
 import { z } from 'zod'
-import type { LineFulfilled, OrderClosed } from '../../domain/store-update.ts'
+import type { OrderClosed } from '../../domain/store-update.ts'
 import { jsonIn } from '../connection.ts'
 import { escaped } from '../shop-catalogue.ts'
 import { asRead, CONFIRMED, type Read, refused } from '../shop-client.ts'
 import { afterKeys, closingRemarks, remarkMark } from '../shop-hand-over.ts'
-import type { FulfilResult, Pushed, PushResult, ResentOrder } from '../store.ts'
+import type { FulfilResult, Pushed, PushResult, ResentOrder, Store } from '../store.ts'
 import { plainText } from './catalogue.ts'
 import { call, readAs, type Shop, type ShopAnswer } from './client.ts'
 import type { WooCommerceSettings } from './kind.ts'
@@ -251,6 +251,7 @@ async function keptHere(
   order: ShopOrder,
   id: string,
   keys: string[],
+  unanswered: string[],
 ): Promise<FulfilResult | undefined> {
   const isAsRead = hasKnownRefunds(shop, order)
   const refunded = await readRefunds(shop, order)
@@ -260,10 +261,14 @@ async function keptHere(
   const units = lines.find((one) => one.id === id)?.quantity ?? 0
   const hold = fault ?? (refunded.unnamed > 0n && !isAsRead ? 'money was refunded since it was read' : undefined)
   const stands = standing === 'paid' && hold !== undefined ? 'held' : standing
-  const had = line ? keysOf(line).length : 0
-  if (stands === 'paid' && had + keys.length <= units) return undefined
+  const had = line ? keysOf(line) : []
+  const hasRoom = (noted: number) => stands === 'paid' && had.length + noted + keys.length <= units
+  // A note may have brought these keys of the line although its answer, and so the line itself, says nothing of them.
+  const others = unanswered.filter((key) => !had.includes(key))
+  if (hasRoom(others.length)) return undefined
   const isNoted = await readNoted(shop, order)
   if (isNoted.outcome !== 'read') return isNoted
+  if (hasRoom(others.filter(isNoted.value).length)) return undefined
   if (keys.some(isNoted.value))
     return line ? sendByNote(shop, order, [{ line, keys }]) : noteKeys(shop, order, { line, keys })
   const notPaid = because ?? (hold === undefined ? `is ${order.status} in the shop` : `waits: ${hold}`)
@@ -274,14 +279,14 @@ async function keptHere(
 
 export async function fulfil(
   shop: HandOverShop,
-  { order: { reference }, line: { id }, keys }: Pushed<LineFulfilled> & { keys: string[] },
+  { order: { reference }, line: { id }, keys, unanswered = [] }: Parameters<Store['fulfil']>[0],
 ): Promise<FulfilResult> {
   if (keys.length === 0) return CONFIRMED
   const read = await readOrder(shop, reference)
   if (read.outcome !== 'read') return read
   const order = read.value
   const line = lineOf(order, id)
-  if (!line) return (await keptHere(shop, order, id, keys)) ?? refused(404, `the order has no line ${id}`)
+  if (!line) return (await keptHere(shop, order, id, keys, unanswered)) ?? refused(404, `the order has no line ${id}`)
   const [all, shown] = [keysOf(line), shownOf(line, shop)]
   const fresh = keys.filter((key) => !all.includes(key))
   if (fresh.length === 0) {
@@ -290,7 +295,7 @@ export async function fulfil(
       order.status === 'completed' && !isCompletedByUs(order) ? keys : keys.filter((key) => !hasKey(shown, key))
     return unseen.length === 0 ? CONFIRMED : afterKeys(await noteKeys(shop, order, { line, keys: unseen }))
   }
-  const kept = fresh.length === keys.length ? await keptHere(shop, order, id, keys) : undefined
+  const kept = fresh.length === keys.length ? await keptHere(shop, order, id, keys, unanswered) : undefined
   if (kept) return kept
   if (wayOf(order, fresh, shop.handOver) === 'note') return sendByNote(shop, order, [{ line, keys: fresh }])
   return sendByMail(shop, order, { line, all: [...all, ...fresh], shown }, fresh)

@@ -429,8 +429,8 @@ export const mistakes: readonly Mistake[] = [
     edits: [
       {
         file: 'stores/woocommerce/hand-over.ts',
-        find: "if (stands === 'paid' && had + keys.length <= units) return undefined",
-        replace: 'if (had + keys.length + units > 0) return undefined',
+        find: 'if (hasRoom(others.length)) return undefined',
+        replace: 'if (had.length + keys.length + units > 0) return undefined',
       },
     ],
   },
