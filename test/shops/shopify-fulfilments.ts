@@ -52,7 +52,7 @@ interface FulfilmentsOptions {
   /** Units were fulfilled: the shop may capture their money now. */
   fulfilled: (order: ShopifyOrder) => void
   happened: (topic: string, contents: Fields) => void
-  mail: (order: ShopifyOrder, kind: ShopifyMail['kind'], words: string[]) => void
+  mail: (one: ShopifyFulfilment, kind: ShopifyMail['kind']) => void
   lineFields: (line: ShopifyLine, order: ShopifyOrder) => Fields
 }
 
@@ -130,14 +130,11 @@ export function createFulfilments(options: FulfilmentsOptions) {
     }
     fulfilments.set(made.id, made)
     order.fulfilments.push(made)
-    if (isNotified) mail(order, 'shipping_confirmation', printed(made))
+    if (isNotified) mail(made, 'shipping_confirmation')
     changed(order)
     fulfilled(order)
     return made
   }
-  const printed = ({ lines }: ShopifyFulfilment): string[] =>
-    lines.map(({ line, quantity }) => `${line.name} × ${quantity}`)
-
   const fulfilmentOrderFields = (one: ShopifyFulfilmentOrder): NodeFields => ({
     __typename: 'FulfillmentOrder',
     id: gid('FulfillmentOrder', one.id),
@@ -268,7 +265,7 @@ export function createFulfilments(options: FulfilmentsOptions) {
       errors.push({ field: ['fulfillmentId'], message: 'Fulfillment is cancelled.' })
     } else {
       found.tracking = trackingIn(trackingInfoInput)
-      if (notifyCustomer === true) mail(found.order, 'shipping_update', printed(found))
+      if (notifyCustomer === true) mail(found, 'shipping_update')
       changed(found.order)
     }
     return {

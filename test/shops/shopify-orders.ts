@@ -20,6 +20,7 @@ import {
 } from './shopify-answers.ts'
 import { createFulfilments, type ShopifyFulfilment, type ShopifyFulfilmentOrder } from './shopify-fulfilments.ts'
 import type { Fields } from './shopify-graphql.ts'
+import { linksIn, mailOf, statusPageOf, textOf } from './shopify-mails.ts'
 import { createMetafields } from './shopify-metafields.ts'
 import type { createProducts } from './shopify-products.ts'
 
@@ -84,14 +85,21 @@ export interface ShopifyPolicy {
   fulfilsByItself: boolean
   /** Whether it holds what is paid while its customer looks at an offer, until the customer takes it or leaves. */
   offersAfterPurchase: boolean
+  /** The template of the mails about a fulfilment, in Liquid. */
+  mailTemplate: string
+  /** Whether mails can read what an app keeps in its own namespace. No document says so. */
+  mailsReadAppFields: boolean
+  /** Whether the shop leaves out a mail about a fulfilment that would say the same as the last one. It may. */
+  leavesOutRepeats: boolean
 }
 
-/** A mail that the shop sent. Its text shows what the lines of our template in the documentation print. */
+/** A mail that the shop sent. `text`: what its customer reads of `html`. */
 export interface ShopifyMail {
   order: string
   kind: 'cancelled' | 'confirmation' | 'refund' | 'shipping_confirmation' | 'shipping_update'
   to: string
   at: number
+  html: string
   text: string
 }
 
@@ -152,13 +160,28 @@ export function createOrders(options: OrdersOptions) {
     return moved(order, 'AUTHORIZATION') > 0 ? 'AUTHORIZED' : 'PENDING'
   }
 
-  const mail = (order: ShopifyOrder, kind: ShopifyMail['kind'], words: string[]): void => {
+  const send = (order: ShopifyOrder, kind: ShopifyMail['kind'], html: string): void => {
     if (order.email === null) return
-    const keys = metafields
-      .ofOwner(gid('Order', order.id))
-      .filter(({ key }) => /^keys_\d+$/.test(key))
-      .map(({ value }) => value)
-    mails.push({ order: order.id, kind, to: order.email, at: now(), text: [order.name, ...words, ...keys].join('\n') })
+    mails.push({ order: order.id, kind, to: order.email, at: now(), html, text: textOf(html) })
+  }
+  const mail = (order: ShopifyOrder, kind: ShopifyMail['kind'], words: string[]): void =>
+    send(order, kind, [order.name, ...words].map((line) => `<p>${line}</p>`).join('\n'))
+  /** By fulfilment: the tracking that the last mail about it showed. */
+  const mailed = new WeakMap<ShopifyFulfilment, string>()
+  const mailFulfilment = (one: ShopifyFulfilment, kind: ShopifyMail['kind']): void => {
+    const { mailTemplate, mailsReadAppFields, leavesOutRepeats } = policy()
+    const tracking = JSON.stringify(one.tracking)
+    if (leavesOutRepeats && mailed.get(one) === tracking) return
+    mailed.set(one, tracking)
+    const fields = metafields.ofOwner(gid('Order', one.order.id))
+    const readable = fields.filter(({ namespace }) => mailsReadAppFields || !namespace.startsWith('app--'))
+    send(one.order, kind, mailOf(mailTemplate, one.order, one, readable))
+  }
+  /** What the customer of an order can see of it: the mails and the order status page, with the links in them. */
+  const seenOf = (order: ShopifyOrder) => {
+    const own = mails.filter((one) => one.order === order.id)
+    const page = statusPageOf(order)
+    return { mails: own, page, links: [...new Set([...own.map(({ html }) => html), page].flatMap(linksIn))] }
   }
   /** Counts a change, and reports it with what else happened by it. */
   const touch = (order: ShopifyOrder, ...topics: string[]): void => {
@@ -590,7 +613,7 @@ export function createOrders(options: OrdersOptions) {
     now,
     newId,
     may,
-    mail,
+    mail: mailFulfilment,
     lineFields,
     delayMs: fulfilmentDelayMs,
     location: () => products.firstLocation().id,
@@ -636,6 +659,7 @@ export function createOrders(options: OrdersOptions) {
   return {
     orders,
     mails,
+    seenOf,
     root,
     nodeOf,
     metafields,

@@ -5,6 +5,7 @@ import { bodyOf, callerOf, codesOf, graphqlHeaders as headers, graphqlUrl as url
 import { faultsOfExchange, provenExchanges } from '../support/shopify-proof.ts'
 import { shopDocuments } from '../support/shopify-schema.ts'
 import type { Fields } from './shopify-graphql.ts'
+import { keysInMails } from './shopify-mails.ts'
 import {
   createShopifyShop,
   type ShopifyShop,
@@ -519,7 +520,7 @@ test('keys are written once, and the mail of a fulfilment prints them', () => {
 })
 
 test('a fulfilment takes what remains, no more, and sends a mail only when asked', () => {
-  const { shop, ask, id, bought, put, open, linesOf, fulfil } = handedOver()
+  const { shop, ask, id, bought, put, open, linesOf, fulfil } = handedOver({ policy: keysInMails() })
   put({ key: 'keys_1', value: 'Game A\nAAAA-BBBB' })
   expect(fulfil(1)).toEqual([])
   expect(shop.mailsWith('AAAA-BBBB').map(({ kind, to }) => [kind, to])).toEqual([

@@ -19,6 +19,7 @@ import {
   variablesOf,
 } from './shopify-graphql.ts'
 import { createInventory } from './shopify-inventory.ts'
+import { STANDARD_MAIL } from './shopify-mails.ts'
 import { createOrders, type ShopifyOrder, type ShopifyPolicy, type ShopifyPurchase } from './shopify-orders.ts'
 import { createProducts, type ProductDraft } from './shopify-products.ts'
 import { createWebhooks, type ShopifyDelivery } from './shopify-webhooks.ts'
@@ -44,7 +45,7 @@ export interface ShopifyShopOptions {
   fulfilmentDelayMs?: number
   /** Milliseconds that a bulk operation takes (default: 0). */
   bulkMs?: number
-  /** How it is set up (default: money at the checkout, fulfilment by hand, no offers). */
+  /** How it is set up (default: money at the checkout, fulfilment by hand, no offers, the standard mails). */
   policy?: Partial<ShopifyPolicy>
   /** Ids begin above it (default: 6000000000000); beyond 2^53 a JavaScript number cannot hold them. */
   firstId?: string
@@ -133,6 +134,9 @@ export function createShopifyShop(options: ShopifyShopOptions = {}) {
     captures: 'at_checkout',
     fulfilsByItself: false,
     offersAfterPurchase: false,
+    mailTemplate: STANDARD_MAIL,
+    mailsReadAppFields: false,
+    leavesOutRepeats: true,
     ...options.policy,
   }
   let clockError = 0
@@ -403,6 +407,8 @@ export function createShopifyShop(options: ShopifyShopOptions = {}) {
     bulkOperations: bulk.operations,
     /** Mails that the shop sent, oldest first. */
     mails: () => [...orders.mails],
+    /** What the customer of an order can see of it. */
+    seenBy: (id: string) => orders.seenOf(orderOf(id)),
     /** Mails whose text has these words, such as a licence key. */
     mailsWith: (words: string) => orders.mails.filter(({ text }) => text.includes(words)),
     /** The merchant creates a product. */

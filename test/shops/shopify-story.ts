@@ -1,6 +1,7 @@
 /** The Shopify shop in the story of `npm run demo`. */
 import { credentialsSource } from '../../src/config/config.ts'
 import { keepSecret } from '../../src/demo/files.ts'
+import { keysInMails } from './shopify-mails.ts'
 import { shopifyApp, startShopifyShop } from './shopify-shop.ts'
 import { STOCK_MIN, type StoryPlace, type StoryStore } from './story-store.ts'
 
@@ -9,7 +10,11 @@ const DELIVER_MS = 200
 
 /** A shop that answers as Shopify does. Its merchant sells two products of the supplier under their SKUs. */
 export async function shopifyOfStory({ id, folder, storePort, sandbox }: StoryPlace): Promise<StoryStore> {
-  const { shop, url, deliver, close } = await startShopifyShop({ scheme: 'http', port: storePort })
+  const { shop, url, deliver, close } = await startShopifyShop({
+    scheme: 'http',
+    port: storePort,
+    policy: keysInMails(),
+  })
   const ids = new Map(
     sandbox.world.offers
       .list({}, 0, 100)

@@ -5,6 +5,8 @@ import { Secret } from '../../src/secret.ts'
 import { first } from '../../src/storage/database.ts'
 import { storeOrderByReference } from '../../src/storage/store-orders.ts'
 import { type ShopifyOptions, shopifyStore } from '../../src/stores/shopify/shopify.ts'
+import { keysInMails } from '../shops/shopify-mails.ts'
+import type { ShopifyPolicy } from '../shops/shopify-orders.ts'
 import { shopifyApp, startShopifyShop } from '../shops/shopify-shop.ts'
 import { alertsAbout } from './alerts-about.ts'
 import { TEST_NOW } from './database.ts'
@@ -19,12 +21,18 @@ interface ShopifyAppOptions {
   settings?: Partial<ShopifyOptions['settings']>
   delayMinutes?: number
   dialect?: Dialect
+  /** How the shop is set up (default: mails print keys). */
+  policy?: Partial<ShopifyPolicy>
 }
 
 /** A running shop, and what makes a Quayside sell in it. */
 export async function besideShopify(given: ShopifyAppOptions = {}) {
   const clock = { now: (): number => TEST_NOW, slept: 0 }
-  const running = await startShopifyShop({ now: () => clock.now() + clock.slept, onExchange: provenExchanges() })
+  const running = await startShopifyShop({
+    now: () => clock.now() + clock.slept,
+    onExchange: provenExchanges(),
+    policy: { ...keysInMails(given.settings?.metafieldNamespace), ...given.policy },
+  })
   onTestFinished(() => running.close())
   const settings = {
     create: null,

@@ -13,6 +13,7 @@ import type { StoreSettings } from '../../src/stores/kinds.ts'
 import { type ShopifyOptions, shopifyStore } from '../../src/stores/shopify/shopify.ts'
 import type { Store } from '../../src/stores/store.ts'
 import { type WooCommerceOptions, wooCommerceStore } from '../../src/stores/woocommerce/woocommerce.ts'
+import { keysInMails } from '../shops/shopify-mails.ts'
 import { type ShopifyFault, type ShopifyShopOptions, shopifyApp, startShopifyShop } from '../shops/shopify-shop.ts'
 import { startWooCommerceShop, type WooFault, wooKey } from '../shops/woocommerce-shop.ts'
 import { TEST_NOW } from './database.ts'
@@ -296,6 +297,7 @@ export async function shopifyWorld(
     pass,
     onExchange: provenExchanges(),
     ...given.shop,
+    policy: { ...keysInMails(given.settings?.metafieldNamespace), ...given.shop?.policy },
   })
   const { shop } = running
   const { key = shopifyApp.clientId, secret: appSecret = shopifyApp.secret, previousSecret } = given.credentials ?? {}

@@ -1,5 +1,6 @@
 /** The judge of a shop of Shopify must be able to find what it is there for. */
 import { expect, test } from 'vitest'
+import { keysInMails } from '../../shops/shopify-mails.ts'
 import { createShopifyShop } from '../../shops/shopify-shop.ts'
 import { faultsIn, RETRY_TAG } from './shopify-verdict.ts'
 
@@ -13,7 +14,7 @@ const LATE = late('GAME')
 
 /** A customer has paid for three units of one product, and has their keys by two hand-overs: all is as it must be. */
 function booksOfOneOrder() {
-  const shop = createShopifyShop()
+  const shop = createShopifyShop({ policy: keysInMails(NAMESPACE) })
   const sell = (sku: string) => shop.addProduct({ sku, title: sku, price: '10.00', stock: 50 }).variants[0]?.id ?? ''
   const variant = sell('GAME')
   const order = shop.buy({ lines: [{ variant, quantity: 3 }], email: EMAIL })

@@ -1,5 +1,6 @@
 /** A shop of Shopify as the campaign plays it: what its customers and its merchant do, and what can befall its requests. */
 import { setTimeout as sleep } from 'node:timers/promises'
+import { keysInMails } from '../../shops/shopify-mails.ts'
 import type { ShopifyOrder } from '../../shops/shopify-orders.ts'
 import type { ShopifyVariant } from '../../shops/shopify-products.ts'
 import { type CountedRequest, type ShopifyFault, shopifyApp, startShopifyShop } from '../../shops/shopify-shop.ts'
@@ -51,7 +52,7 @@ const PUSHES = ['CreateProduct', 'UpdateVariants', 'SetStock']
 const PACE = { bucket: { maximum: 2_000, restoreRate: 1_000 }, searchLagMs: 30_000, fulfilmentDelayMs: 20_000 }
 
 export async function openShopify({ now, own }: ShopOpening): Promise<PlayedShop> {
-  const running = await startShopifyShop({ scheme: 'http', now, ...PACE })
+  const running = await startShopifyShop({ scheme: 'http', now, ...PACE, policy: keysInMails() })
   const { shop } = running
   for (const { sku, name } of own) shop.addProduct({ title: `${OWN}${name}`, sku, price: OLD_PRICE, stock: OLD_STOCK })
   const shirt = shop.addProduct({ title: 'Shirt', sku: SHIRT, price: OLD_PRICE, stock: 1_000_000 }).variants[0]

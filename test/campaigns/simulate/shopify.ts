@@ -3,6 +3,7 @@ import type { Dispatcher } from 'undici'
 import { Secret } from '../../../src/secret.ts'
 import { shopifyStore } from '../../../src/stores/shopify/shopify.ts'
 import type { ShopAnswer } from '../../shops/shop-server.ts'
+import { keysInMails } from '../../shops/shopify-mails.ts'
 import type { ShopifyLine, ShopifyOrder } from '../../shops/shopify-orders.ts'
 import { createShopifyShop, type ShopifyShop, shopifyApp } from '../../shops/shopify-shop.ts'
 import type { Chance } from './chance.ts'
@@ -46,6 +47,7 @@ export function createShopify({ timeline, chance, publicUrl, offers, kill }: Sho
     buyTestOrders: false,
     currency: 'EUR',
   }
+  shop.setPolicy(keysInMails(settings.metafieldNamespace))
   const key = chance.odds(0.5) ? shopifyApp.clientId : (shopifyApp.staticToken ?? '')
   const selling = shopSelling(chance, settings.create)
   // What still acts after its caller hung up does so within the time to settle.
