@@ -221,6 +221,7 @@ async function push(
       let ofKeys: OfKeys & { keys: string[]; unanswered?: string[] }
       try {
         const page = await pageOf(fulfilment, row)
+        if (update.by && page.keysUrl === undefined) throw new Failure('unavailable', NO_LINK)
         const unanswered = unansweredKeys(outgoing, rows)
         ofKeys = {
           ...page,
@@ -250,6 +251,8 @@ function unansweredKeys({ row, handsOver }: Outgoing, { purchases, keys }: Stand
       ofLine.has(key.purchaseId) && key.handOverId !== row.id && key.begunAt !== null && key.handedOverAt === null,
   )
 }
+
+const NO_LINK = 'its customer gets the keys by a link, for which the configuration has no publicUrl'
 
 async function pageOf({ keysUrl: urlOf }: Fulfilment, { orderId }: OutboxRow): Promise<OfKeys> {
   const keysUrl = orderId === null ? undefined : await urlOf?.(orderId)

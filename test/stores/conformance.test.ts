@@ -1,6 +1,7 @@
 /** What every kind of store keeps, tried on each kind against a shop that really answers. */
 import { describe, expect, test } from 'vitest'
 import type { StoreListing } from '../../src/stores/store.ts'
+import { STANDARD_MAIL } from '../shops/shopify-mails.ts'
 import { TEST_NOW } from '../support/database.ts'
 import { storeListing } from '../support/store-listing.ts'
 import {
@@ -21,10 +22,32 @@ const inPagesOfThree = (open: typeof wooCommerceWorld | typeof shopifyWorld) => 
   return world
 }
 
+const LINK = 'https://keys.quayside.test/k/Zm9vYmFy'
+
+/** A shop of Shopify whose customers get the link. They have the keys that it leads to once they see it. */
+const byLink = async (): Promise<StoreWorld> => {
+  const world = await shopifyWorld({ shop: { policy: { mailTemplate: STANDARD_MAIL } } })
+  const { store, shop } = world
+  const way = { by: 'link', keysUrl: LINK } as const
+  return {
+    ...world,
+    store: {
+      ...store,
+      fulfil: (update) => store.fulfil({ ...update, ...way }),
+      resend: async (order) => store.resend?.({ ...order, ...way }) ?? { outcome: 'confirmed' },
+    },
+    keysOf: (reference, keys) => {
+      const marks = shop.metafieldsOf(reference).find(({ key }) => key === 'marks')?.value ?? '[]'
+      return shop.seenBy(reference).links.includes(LINK) ? keys.filter((key) => JSON.parse(marks).includes(key)) : []
+    },
+  }
+}
+
 const worlds: Record<string, () => Promise<StoreWorld>> = {
   backend: backendWorld,
   woocommerce: wooCommerceWorld,
   shopify: shopifyWorld,
+  'shopify, by a link,': byLink,
   'woocommerce, whose pages hold three,': inPagesOfThree(wooCommerceWorld),
   'shopify, whose pages hold three,': inPagesOfThree(shopifyWorld),
 }

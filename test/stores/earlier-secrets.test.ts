@@ -27,6 +27,7 @@ function installation() {
       credentials,
       rotatedAt: since.get('north'),
       settings: {
+        name: 'North',
         create: null,
         ownsSalePrice: false,
         location: null,

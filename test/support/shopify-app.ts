@@ -35,6 +35,7 @@ export async function besideShopify(given: ShopifyAppOptions = {}) {
   })
   onTestFinished(() => running.close())
   const settings = {
+    name: 'Games & more',
     create: null,
     ownsSalePrice: false,
     location: null,

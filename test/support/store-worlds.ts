@@ -264,6 +264,7 @@ export async function wooCommerceWorld(
 }
 
 export const shopifySettings: ShopifyOptions['settings'] = {
+  name: 'Games & more',
   create: 'publish',
   ownsSalePrice: false,
   location: null,

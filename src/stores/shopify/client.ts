@@ -26,7 +26,14 @@ import type { ShopifySettings } from './kind.ts'
 export type ShopSettings = CatalogueSettings &
   Pick<
     ShopifySettings,
-    'location' | 'otherLocations' | 'holdAtRisk' | 'metafieldNamespace' | 'retryTag' | 'buyTestOrders' | 'deliver'
+    | 'name'
+    | 'location'
+    | 'otherLocations'
+    | 'holdAtRisk'
+    | 'metafieldNamespace'
+    | 'retryTag'
+    | 'buyTestOrders'
+    | 'deliver'
   > & {
     /** ISO 4217; null: there is no configuration of the shop yet, so any currency is right. */
     currency: string | null

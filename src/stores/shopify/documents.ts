@@ -287,6 +287,7 @@ export const METAFIELDS_MAX = 250
 export const handOverOrder = document(`query HandOverOrder($id: ID!, $line: ID!, $namespace: String!) {
     order(id: $id) {
       id
+      name
       ${STANDING}
       note
       metafields(first: 250, namespace: $namespace) { nodes { key value compareDigest } }

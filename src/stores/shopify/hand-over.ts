@@ -5,7 +5,7 @@ import { jsonIn } from '../connection.ts'
 import { partsOf } from '../shop-catalogue.ts'
 import { asRead, CONFIRMED, type Read, refused, unavailable } from '../shop-client.ts'
 import { afterKeys, closingRemarks, remarkMark } from '../shop-hand-over.ts'
-import type { FulfilResult, Pushed, PushResult, ResentOrder, Store } from '../store.ts'
+import type { FulfilResult, OfKeys, Pushed, PushResult, ResendResult, ResentOrder, Store } from '../store.ts'
 import { ask, pageOf, pushMutation, readPages, type Shop, written } from './client.ts'
 import * as documents from './documents.ts'
 import { gidOf, isNumber, namespaceOf, orderState, standingOf } from './orders.ts'
@@ -14,6 +14,8 @@ import { gidOf, isNumber, namespaceOf, orderState, standingOf } from './orders.t
 const KEYS = /^keys_([1-9]\d{0,2})$/
 /** The metafield that says, as JSON, how many units of each line have their keys on the order. */
 const UNITS = 'units'
+/** The metafield that has, as JSON, the marks of keys that customers get by the link alone. It is for Quayside, as `units` is. */
+const MARKS = 'marks'
 /** How many metafields are pinned, so that staff see them on every order. Shopify pins at most twenty, from all apps together. */
 const PINNED_MAX = 3
 /** Shopify's longest note of an order. */
@@ -31,11 +33,14 @@ export function keysOnOrder(metafields: Metafield[]) {
     return index === undefined ? [] : [{ index: Number(index), text: value }]
   })
   const units = metafields.find(({ key }) => key === UNITS)
+  const marks = metafields.find(({ key }) => key === MARKS)
   return {
     texts: texts.toSorted((one, other) => one.index - other.index),
     /** Units by the id of their line. */
     units: lineUnits.safeParse(jsonIn(units?.value ?? '')).data ?? {},
     unitsDigest: units?.compareDigest ?? null,
+    marks: z.array(z.string()).safeParse(jsonIn(marks?.value ?? '')).data ?? [],
+    marksDigest: marks?.compareDigest ?? null,
     /** True: the order may have more metafields than were read. */
     isFull: metafields.length >= documents.METAFIELDS_MAX,
   }
@@ -46,9 +51,9 @@ const lineUnits = z.record(z.string(), z.number().int().nonnegative())
 
 const hasKey = (text: string, key: string): boolean => `\n${text.replaceAll('\r', '')}\n`.includes(`\n${key.trim()}\n`)
 
-/** Returns the given keys that an order lacks. */
-export const missingKeys = ({ texts }: KeysOnOrder, keys: string[]): string[] =>
-  keys.filter((key) => !texts.some(({ text }) => hasKey(text, key)))
+/** Returns the given keys, or marks of keys, that an order lacks. */
+export const missingKeys = ({ texts, marks }: KeysOnOrder, keys: string[]): string[] =>
+  keys.filter((key) => !marks.includes(key) && !texts.some(({ text }) => hasKey(text, key)))
 
 /**
  * Returns the two metafields that a hand-over writes: its keys under the first free name, and the units that then have keys.
@@ -58,15 +63,29 @@ export const missingKeys = ({ texts }: KeysOnOrder, keys: string[]): string[] =>
  * @param handedOver units of the line that were handed over, including those of these keys; absent: all these keys are new
  */
 export function withKeys(on: KeysOnOrder, line: string, heading: string, keys: string[], handedOver?: number) {
+  const value = [heading, ...keys].join('\n')
+  const texts = { key: `keys_${freeIndex(on)}`, type: KEYS_TYPE, value, compareDigest: null }
+  return [texts, unitsWith(on, line, keys.length, handedOver)]
+}
+
+/** Returns what a hand-over writes in place of keys, where its customer gets the link alone: the marks, and the units. */
+export function withMarks(on: KeysOnOrder, line: string, marks: string[], handedOver?: number) {
+  const value = JSON.stringify([...on.marks, ...marks])
+  const kept = { key: MARKS, type: 'json', value, compareDigest: on.marksDigest }
+  return [kept, unitsWith(on, line, marks.length, handedOver)]
+}
+
+function unitsWith(on: KeysOnOrder, line: string, fresh: number, handedOver?: number) {
+  const before = on.units[line] ?? 0
+  const units = { ...on.units, [line]: handedOver === undefined ? before + fresh : Math.max(before, handedOver) }
+  return { key: UNITS, type: 'json', value: JSON.stringify(units), compareDigest: on.unitsDigest }
+}
+
+function freeIndex(on: KeysOnOrder): number {
   const taken = new Set(on.texts.map(({ index }) => index))
   let free = 1
   while (taken.has(free)) free += 1
-  const before = on.units[line] ?? 0
-  const units = { ...on.units, [line]: handedOver === undefined ? before + keys.length : Math.max(before, handedOver) }
-  return [
-    { key: `keys_${free}`, type: KEYS_TYPE, value: [heading, ...keys].join('\n'), compareDigest: null },
-    { key: UNITS, type: 'json', value: JSON.stringify(units), compareDigest: on.unitsDigest },
-  ]
+  return free
 }
 
 const KEYS_TYPE = 'multi_line_text_field'
@@ -116,6 +135,7 @@ export function noteWith(note: string, id: string, words: string): string | unde
 }
 
 const handOverOrderState = orderState.extend({
+  name: z.string(),
   note: z.string().nullable(),
   metafields: z.object({ nodes: z.array(metafield) }),
 })
@@ -275,7 +295,7 @@ async function define(shop: Shop, key: string): Promise<PushResult> {
 async function keep(
   shop: Shop,
   reference: string,
-  line: { id: string; heading: string; handedOver?: number },
+  line: { id: string; heading: string; by: KeysUpdate['by']; handedOver?: number },
   keys: string[],
   found: KeysOnOrder,
 ): Promise<PushResult> {
@@ -288,8 +308,11 @@ async function keep(
       return unavailable(`the keys of the line ${line.id} are being handed over`, true)
     }
     if (on.isFull) return refused(409, `the order ${reference} has too many metafields for further keys`)
-    const metafields = withKeys(on, line.id, line.heading, fresh, line.handedOver)
-    const shown = await define(shop, metafields[0]?.key ?? '')
+    const isMarked = line.by === 'link'
+    const metafields = isMarked
+      ? withMarks(on, line.id, fresh, line.handedOver)
+      : withKeys(on, line.id, line.heading, fresh, line.handedOver)
+    const shown = isMarked ? CONFIRMED : await define(shop, metafields[0]?.key ?? '')
     if (shown.outcome !== 'confirmed') return shown
     const at = { ownerId: gidOf('Order', reference), namespace: namespaceOf(shop) }
     const input = metafields.map((one) => ({ ...at, ...one }))
@@ -314,9 +337,26 @@ async function keep(
 
 type KeysUpdate = Parameters<Store['fulfil']>[0]
 
+/** The tracking of a fulfilment by which Shopify's own mail and order status page lead to the keys. */
+interface Link {
+  /** The standard mail makes a link of the number only where there is a company. */
+  company: string
+  /** The name of the order, such as `#1001`. The mail shows it as the text of the link, so it is never the token. */
+  number: string
+  url: string
+}
+
+/** Returns the link to the keys of an order; undefined where its customer gets them in plain text alone. */
+const linkOf = (
+  shop: Shop,
+  { name }: { name: string },
+  { by, keysUrl }: OfKeys & Pick<ResentOrder, 'by'>,
+): Link | undefined =>
+  by === undefined || keysUrl === undefined ? undefined : { company: shop.settings.name, number: name, url: keysUrl }
+
 /**
- * Hands keys over to an order, and fulfils as many units. The keys go onto the order first, because the mail about the fulfilment
- * shows them. Each step reads before it writes, so a repeat finds what an attempt without an answer left.
+ * Hands keys over to an order, and fulfils as many units. The keys, or their marks, go onto the order first, because the mail about
+ * the fulfilment leaves with it. Each step reads before it writes, so a repeat finds what an attempt without an answer left.
  */
 export async function fulfil(shop: Shop, update: KeysUpdate): Promise<FulfilResult> {
   const { id, order: ref, line: asked, keys, deliveredNow = update.delivered, unanswered = [] } = update
@@ -348,7 +388,8 @@ export async function fulfil(shop: Shop, update: KeysUpdate): Promise<FulfilResu
   // The order may also have keys from a lost database. A person has said whether those count, so they are not counted here.
   const delivered = deliveredNow + unanswered.length - missingKeys(on, unanswered).length
   if (isNew && units < delivered) return refundedNow(units)
-  const putOn = () => keep(shop, reference, { id: asked.id, heading: headingOf(line) }, keys, on)
+  const link = linkOf(shop, order, update)
+  const putOn = () => keep(shop, reference, { id: asked.id, heading: headingOf(line), by: update.by }, keys, on)
   if (standing === 'cancelled' || units === 0) return putOn()
   const before = await readFulfilments(shop, reference, asked.id)
   if (before.outcome !== 'read') return before
@@ -382,7 +423,13 @@ export async function fulfil(shop: Shop, update: KeysUpdate): Promise<FulfilResu
   }
   const kept = await putOn()
   if (kept.outcome !== 'confirmed') return isLate ? afterKeys(kept) : kept
-  return isLate ? writeLate(shop, before.value.fulfilments) : fulfilUnits(shop, update, plan, total)
+  const { fulfilments } = before.value
+  if (isLate) return writeLate(shop, fulfilments, link)
+  const fulfilled = await fulfilUnits(shop, update, plan, total, link)
+  // What an earlier attempt fulfilled may lack the link, or have that of a page which a lost database knew.
+  const isShown = fresh.length > 0 || (fulfilments.length === 0 && plan.locations.length > 0)
+  if (!link || isShown || fulfilled.outcome !== 'confirmed') return fulfilled
+  return afterKeys(await writeAbout(shop, fulfilments, link))
 }
 
 /** Fulfils units whose keys are on the order. @param total how many units of the line have keys */
@@ -391,11 +438,13 @@ async function fulfilUnits(
   update: KeysUpdate,
   { locations }: Extract<FulfilmentPlan, { outcome: 'fulfil' }>,
   total: number,
+  link: Link | undefined,
 ): Promise<FulfilResult> {
   const { reference } = update.order
   for (const parts of locations) {
     const fulfillment = {
       notifyCustomer: true,
+      ...(link && { trackingInfo: link }),
       lineItemsByFulfillmentOrder: parts.map(({ order, items }) => ({
         fulfillmentOrderId: order,
         fulfillmentOrderLineItems: items,
@@ -414,22 +463,45 @@ async function fulfilUnits(
     }
     // Most likely a person has fulfilled the line meanwhile, maybe without a mail.
     const noted = await remarkLate(shop, update)
-    return noted.outcome === 'confirmed' ? writeLate(shop, now.value.fulfilments) : afterKeys(noted)
+    return noted.outcome === 'confirmed' ? writeLate(shop, now.value.fulfilments, link) : afterKeys(noted)
   }
   return CONFIRMED
 }
 
-function remarkLate(shop: Shop, { id, order, line, keys }: KeysUpdate): Promise<PushResult> {
-  const words = `Quayside: the order was fulfilled in the shop before ${keys.length} licence keys of ${line.sku} came. They are on the order now, and the shop is asked to write to the customer again. Should no mail leave, send it from the order.`
+function remarkLate(shop: Shop, { id, order, line, keys, by }: KeysUpdate): Promise<PushResult> {
+  const what = by === 'link' ? 'The link to them is' : 'They are'
+  const words = `Quayside: the order was fulfilled in the shop before ${keys.length} licence keys of ${line.sku} came. ${what} on the order now, and the shop is asked to write to the customer again. Should no mail leave, send it from the order.`
   return remark(shop, order.reference, id, words)
 }
 
 /** Makes the shop write to a customer whose units were fulfilled before their keys came. @param fulfilments those of the line */
-async function writeLate(shop: Shop, fulfilments: string[]): Promise<FulfilResult> {
+async function writeLate(shop: Shop, fulfilments: string[], link: Link | undefined): Promise<FulfilResult> {
   const last = fulfilments.at(-1)
-  const sent = last === undefined ? CONFIRMED : await writeAgain(shop, last)
-  // Where the shop refuses to write, the remark on the order says what the merchant can do.
-  return sent.outcome === 'unavailable' ? afterKeys(sent) : { outcome: 'confirmed', wasFulfilled: true }
+  const isUnfulfilled = last === undefined && !link
+  const sent = isUnfulfilled ? CONFIRMED : await writeAbout(shop, fulfilments, link, last)
+  // Where the shop refuses to write, the remark on the order says what the merchant can do. A link that is nowhere is tried again.
+  const isFailed = sent.outcome === 'unavailable' || (link && sent.outcome === 'refused')
+  return isFailed ? afterKeys(sent) : { outcome: 'confirmed', wasFulfilled: true }
+}
+
+/**
+ * Makes the shop write to the customer about fulfilments: about those that do not show the link, and about one in any case.
+ *
+ * @param again the one that the shop writes about even if it shows the link; undefined: none
+ */
+async function writeAbout(
+  shop: Shop,
+  fulfilments: string[],
+  link: Link | undefined,
+  again?: string,
+): Promise<PushResult> {
+  if (fulfilments.length === 0)
+    return refused(409, 'the line is not fulfilled in the shop, so its customer gets no link')
+  for (const one of link ? fulfilments : fulfilments.filter((id) => id === again)) {
+    const sent = await writeAgain(shop, one, link, one !== again)
+    if (sent.outcome !== 'confirmed') return sent
+  }
+  return CONFIRMED
 }
 
 async function readNote(shop: Shop, reference: string): Promise<Read<string>> {
@@ -451,14 +523,21 @@ export async function remark(shop: Shop, reference: string, id: string, words: s
   return pushMutation(shop, documents.putNote, { id: gidOf('Order', reference), note }, refusal)
 }
 
-/** Makes the shop write to the customer about a fulfilment again. The tracking of the fulfilment stays as it is. */
-async function writeAgain(shop: Shop, fulfilment: string): Promise<PushResult> {
+/**
+ * Makes the shop write to the customer about a fulfilment again. Its tracking stays as it is, but for the link.
+ *
+ * @param isEnough a fulfilment that shows the link already needs no mail
+ */
+async function writeAgain(shop: Shop, fulfilment: string, link?: Link, isEnough = false): Promise<PushResult> {
   const seen = await ask(shop, documents.fulfillmentTracking, { id: fulfilment }, trackingOf)
   if (seen.outcome !== 'read') return seen
   const infos = seen.value?.trackingInfo ?? []
-  const company = infos.find((info) => info.company !== null)?.company
-  const numbers = infos.flatMap(({ number }) => number ?? [])
-  const urls = infos.flatMap(({ url }) => url ?? [])
+  if (isEnough && infos.some(({ url }) => url === link?.url)) return CONFIRMED
+  // A merchant may have given the fulfilment a number of a parcel. The link comes first, so that it has the number at its own place.
+  const all = link ? [link, ...infos.filter(({ number }) => number !== link.number)] : infos
+  const company = infos.find((info) => info.company !== null)?.company ?? link?.company
+  const numbers = all.flatMap(({ number }) => number ?? [])
+  const urls = all.flatMap(({ url }) => url ?? [])
   const tracking = {
     ...(company ? { company } : {}),
     ...(numbers.length > 0 ? { numbers } : {}),
@@ -469,25 +548,36 @@ async function writeAgain(shop: Shop, fulfilment: string): Promise<PushResult> {
 }
 
 /** Puts the keys of an order on it where they are missing, and makes the shop send the mail about them again. */
-export async function resend(shop: Shop, { reference, lines }: ResentOrder): Promise<PushResult> {
+export async function resend(
+  shop: Shop,
+  { reference, lines, by, keysUrl }: ResentOrder & OfKeys,
+): Promise<ResendResult> {
   const fulfilments: string[] = []
+  let link: Link | undefined
   for (const { id, keys } of lines) {
     const read = await readOrder(shop, reference, id)
     if (read.outcome !== 'read') return read
     const { order, node: line } = read.value
     if (order === null || line === null) return refused(404, `the shop has no line ${id} of an order ${reference}`)
-    const handedOver = { id, heading: headingOf(line), handedOver: keys.length }
+    const handedOver = { id, heading: headingOf(line), by, handedOver: keys.length }
     const kept = await keep(shop, reference, handedOver, keys, keysOnOrder(order.metafields.nodes))
     if (kept.outcome !== 'confirmed') return kept
     const made = await readFulfilments(shop, reference, id)
     if (made.outcome !== 'read') return made
-    fulfilments.push(...made.value.fulfilments.slice(-1))
+    link = linkOf(shop, order, { by, keysUrl })
+    fulfilments.push(...made.value.fulfilments.slice(link ? 0 : -1))
   }
-  // One mail shows all keys of the order.
-  const [one] = fulfilments
+  // One mail shows all keys of the order, or the link to them.
+  const one = fulfilments.at(-1)
   if (one === undefined) return refused(409, `the order ${reference} is not fulfilled in the shop: no mail can be sent`)
-  return writeAgain(shop, one)
+  const sent = await writeAbout(shop, [...new Set(fulfilments)], link, one)
+  if (sent.outcome !== 'confirmed') return sent
+  const page = link ? ` The link is ${link.url}` : ''
+  return { ...sent, detail: `${RESENT}${page}` }
 }
+
+const RESENT =
+  'Shopify was asked to send its mail "Shipping update" again. It may leave out a mail that says the same as the last one.'
 
 /** Leaves a remark on an order that is closed. An order that got all its keys needs no remark. */
 export async function closeOrder(shop: Shop, { id, order, state }: Pushed<OrderClosed>): Promise<PushResult> {

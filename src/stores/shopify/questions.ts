@@ -31,7 +31,7 @@ export const questions: ShopQuestions = {
 const PAGES_MAX = 20
 
 function look({ url, credentials, settings }: ShopAnswers, now: () => number): NewShop {
-  const ofShop = { ...DEFAULTS, location: settings.location ?? null, ownsSalePrice: false, currency: null }
+  const ofShop = { ...DEFAULTS, name: '', location: settings.location ?? null, ownsSalePrice: false, currency: null }
   const shop = openShop({ url, credentials, apiVersion: DEFAULTS.apiVersion, now, settings: ofShop })
   return {
     test: async () => {

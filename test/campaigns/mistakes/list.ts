@@ -525,6 +525,30 @@ export const mistakes: readonly Mistake[] = [
     ],
   },
   {
+    name: 'link-left-out',
+    does: 'fulfils an order of Shopify without the link by which its customer comes to the keys',
+    foundBy: 'test/stores/shopify-link.test.ts',
+    edits: [
+      {
+        file: 'stores/shopify/hand-over.ts',
+        find: '      ...(link && { trackingInfo: link }),\n',
+        replace: '',
+      },
+    ],
+  },
+  {
+    name: 'unanswered-keys-uncounted',
+    does: 'forgets the keys that an unanswered hand-over has brought to a line, where a unit of it is refunded',
+    foundBy: 'test/stores/shopify-fulfilment.test.ts',
+    edits: [
+      {
+        file: 'stores/shopify/hand-over.ts',
+        find: 'deliveredNow + unanswered.length - missingKeys(on, unanswered).length',
+        replace: 'deliveredNow',
+      },
+    ],
+  },
+  {
     name: 'surplus-of-another-line',
     does: 'names the first line of an order where units of another one were bought and are not ordered any more',
     foundBy: 'test/ordering/settle.test.ts',

@@ -37,6 +37,7 @@ export function createShopify({ timeline, chance, publicUrl, offers, kill }: Sho
     fulfilmentDelayMs: chance.pick([0, 0, 3, 40]) * SECOND,
   })
   const settings = {
+    name: 'Shop',
     create: chance.odds(0.3) ? ('publish' as const) : null,
     ownsSalePrice: false,
     location: null,
