@@ -12,6 +12,7 @@ import { forgetOld } from './inbox/process.ts'
 import { provisionShops } from './inbox/shop-webhooks.ts'
 import type { WebhookActions } from './inbox/webhooks.ts'
 import type { Log } from './log.ts'
+import { alertOverdueClaims } from './ordering/claims.ts'
 import { alertHeld } from './ordering/held.ts'
 import { adoptOrders } from './ordering/intake.ts'
 import { askAgain } from './ordering/outages.ts'
@@ -58,6 +59,7 @@ export function startJobs({ config, runtime, webhooks, backups, lookForWork, wak
   const lookAtWaiting = async (): Promise<void> => {
     await adoptOrders(runtime.ordering)
     await alertHeld(runtime.ordering)
+    await alertOverdueClaims(runtime.ordering)
     await indexKeysAgain(runtime.ordering)
   }
   const repeated = [

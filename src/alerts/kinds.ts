@@ -5,6 +5,7 @@ import type { Condition } from '../domain/conditions.ts'
 import { finalStates, type PurchaseState } from '../domain/purchase.ts'
 import type { WayIntoReview } from '../domain/purchase-table.ts'
 import type { Alert } from '../storage/alerts.ts'
+import { claimByNumber } from '../storage/claims.ts'
 import { first } from '../storage/database.ts'
 import { deliveryById, listDeliveries } from '../storage/deliveries.ts'
 import { offersByProduct } from '../storage/offers.ts'
@@ -129,6 +130,9 @@ const isBegun: IsOver = async (about, facts) => {
 const hasAnswered: IsOver = async ({ store }, { db }, raisedAt) =>
   ((await first(db, storeReadingOf(store ?? '')))?.failingSince ?? Number.POSITIVE_INFINITY) > raisedAt
 
+const hasClaimEnded: IsOver = async ({ claim }, { db }) =>
+  (await first(db, claimByNumber(Number(claim))))?.endedAt !== null
+
 export const alertRules: Record<Exclude<AlertKind, WayIntoReview>, AlertRule> = {
   supplier_unreachable: critical(null, 'wait; if it lasts, ask the supplier', 'doctor', isReached),
   unauthorized: critical(null, 'configure a valid API key, restart', 'doctor', isAuthorized),
@@ -194,6 +198,7 @@ export const alertRules: Record<Exclude<AlertKind, WayIntoReview>, AlertRule> = 
   ),
   disk_low: critical(null, 'make room: without it nothing is taken or bought', 'doctor', isRight('disk_low')),
   backup_missing: warning(null, 'see why the schedule made none, then make one', 'backup', isRight('backup_missing')),
+  claim_overdue: warning('claim', 'ask the supplier again, or decide', 'claims show ', hasClaimEnded),
 }
 
 const REVIEW = critical(PURCHASE, 'decide', 'reviews show ', isDecided)

@@ -113,6 +113,8 @@ export const configShape = z.strictObject({
           }),
         )
         .default([]),
+      /** For how many days the claim that a key does not work may be open before people are alerted. */
+      claimDays: z.number().int().min(1).max(365).default(3),
     })
     .prefault({}),
   /** When the catalogue is read, in full. */

@@ -235,6 +235,8 @@ export interface PlannedPart {
   isClosed: boolean
   /** A worker holds the purchase: it is settled when the worker has finished. */
   isLeased: boolean
+  /** The part replaces a key that does not work. It comes on top of the units of the line, and the replaced key goes on counting. */
+  isReplacement: boolean
 }
 
 /** A step that `settle` asks for: a change of a purchase, or a new plan. */
@@ -289,8 +291,10 @@ export function settle(
   const byLine = Map.groupBy(parts, ({ line }) => line)
   for (const line of new Set([...lines.keys(), ...byLine.keys()])) {
     const { units, granted } = lines.get(line) ?? { units: 0, granted: 0 }
-    const wanted = standing === 'cancelled' ? 0 : units
-    settleLine(order, line, byLine.get(line) ?? [], { wanted, granted, hasExpired })
+    const all = byLine.get(line) ?? []
+    const replaced = all.filter(({ isReplacement }) => isReplacement).length
+    const wanted = standing === 'cancelled' ? 0 : units + replaced
+    settleLine(order, line, all, { wanted, granted: granted + replaced, replaced, hasExpired })
   }
   const { steps, notices, isOpen } = order
   return { steps, notices, isOpen }
@@ -308,12 +312,13 @@ function settleLine(
   order: Settling,
   line: string,
   all: readonly PlannedPart[],
-  { wanted, granted, hasExpired }: { wanted: number; granted: number; hasExpired: boolean },
+  { wanted, granted, replaced, hasExpired }: { wanted: number; granted: number; replaced: number; hasExpired: boolean },
 ): void {
   const { standing } = order
   const own = all.filter(({ isDecided }) => !isDecided).sort((a, b) => b.part - a.part)
   const planned = sum(all, (part) => part.leftBefore + (isKeptForPerson(part) ? part.quantity : plannedOf(part)))
-  const gone = sum(own, (part) => part.left + part.leftBefore) - wanted
+  // A key that was replaced is of no use to the customer, also when the order is cancelled.
+  const gone = sum(own, (part) => part.left + part.leftBefore) - Math.max(wanted, replaced)
   if (gone > 0) order.notices.push({ notice: 'too_late', line, units: gone })
   if (wanted === 0 || hasExpired) {
     for (const part of own) takeBack(order, part, wanted > 0 || standing === 'cancelled' ? 'standing' : 'units')

@@ -410,4 +410,5 @@ export const alertWords = {
   deliveries_refused: 'deliveries refused',
   disk_low: 'disk almost full',
   backup_missing: 'backup missing',
+  claim_overdue: 'claim open after its deadline',
 } as const satisfies Record<WayIntoReview | Condition['type'] | DiscrepancyKind, string> & Record<string, string>

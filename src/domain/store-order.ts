@@ -26,6 +26,8 @@ export interface PartFacts {
   takenBackBy: TakenBackBy | null
   /** Keys of this purchase that the store has. */
   handedOver: number
+  /** Set where the part replaces a key that does not work. Such a part brings no unit of the line: it has the unit already. */
+  claim: number | null
 }
 
 /**
@@ -70,16 +72,19 @@ export function lineState(purchases: PartFacts[]): LineState {
 const isTakenBack = ({ state, takenBackBy }: Pick<PartFacts, 'state' | 'takenBackBy'>): boolean =>
   isOver(state) && takenBackBy !== null
 
-/** How many keys of a line the store is to have, including the keys that earlier generations have delivered. */
-export const unitsWanted = (purchases: PartFacts[]): number => {
+/** How many units of a line the store is to have keys for, including the keys that earlier generations have delivered. */
+export const unitsWanted = (all: PartFacts[]): number => {
+  const purchases = all.filter(isOfUnits)
   const current = currentParts(purchases)
   const earlier = purchases.filter((one) => !current.includes(one)).reduce((sum, { handedOver }) => sum + handedOver, 0)
   return current.reduce((sum, one) => sum + (isTakenBack(one) ? one.handedOver : one.quantity - one.surplus), earlier)
 }
 
-/** Keys that the store has, over all generations. */
+/** Units of which the store has a key, over all generations. A unit whose key was replaced counts once. */
 export const delivered = (purchases: PartFacts[]): number =>
-  purchases.reduce((sum, purchase) => sum + purchase.handedOver, 0)
+  purchases.filter(isOfUnits).reduce((sum, purchase) => sum + purchase.handedOver, 0)
+
+const isOfUnits = ({ claim }: Pick<PartFacts, 'claim'>): boolean => claim === null
 
 /** Whether the store has or may have a key: it is handed over, or its hand-over has begun and cannot be called back. */
 export const hasLeft = (key: { begunAt: number | null; handedOverAt: number | null }): boolean =>

@@ -33,12 +33,14 @@ export type KeyWay = (typeof keyWays)[number]
 /** Brings licence keys of a line to its store. If the store already has all keys, it only states that the line is complete. */
 export interface LineFulfilled extends OfLine {
   type: 'line.fulfilled'
-  /** Units that the store has after this update: the units in it, and those confirmed before the first attempt to push it. */
+  /** Units that have a key after this update: the units in it, and those confirmed before the first attempt to push it. */
   delivered: number
   /** `delivered` is all that was ordered. */
   complete: boolean
   /** How these keys reach the customer. Absent: in plain text alone. */
   by?: Exclude<KeyWay, 'keys'>
+  /** The keys come in place of keys that do not work. They bring no further unit. */
+  replaces?: true
 }
 
 /** Whether a store learns from this update that it has all keys of a line. */

@@ -202,10 +202,18 @@ function overCeiling(ordering: Ordering, decided: Decided, order: SupplierOrder)
   ]
 }
 
+/** What is decided about the keys of a purchase. */
+interface DecidedKeys {
+  loaded: Omit<Loaded, 'generations'>
+  decision: Pick<Transition, 'effects' | 'set'>
+  reading?: Pick<Reading, 'keys'> | undefined
+  now: number
+}
+
 /** Stores new keys, sealed. Makes one hand-over of all keys that are in no hand-over yet, up to the quantity. */
-function keyChanges(
-  { vault, newId }: Ordering,
-  { loaded: { purchase, keys, name }, decision: { effects, set }, reading, now }: Decided,
+export function keyChanges(
+  { vault, newId }: Pick<Ordering, 'vault' | 'newId'>,
+  { loaded: { purchase, keys, name }, decision: { effects, set }, reading, now }: DecidedKeys,
 ): Change[] {
   const changes: Change[] = []
   const outboxId = newId()
@@ -283,7 +291,7 @@ export const keysWaiting = <K extends Pick<LicenceKey, 'handOverId' | 'begunAt'>
   keys.filter((key): key is K & { handOverId: string } => key.handOverId !== null && key.begunAt === null)
 
 /** Returns the keys of a reading that are not stored yet. */
-export function keysToStore(reading: Reading, stored: { blindIndex: Buffer }[]): Reading['keys'] {
+export function keysToStore(reading: Pick<Reading, 'keys'>, stored: { blindIndex: Buffer }[]): Reading['keys'] {
   const isStored = (index: Buffer) => stored.some(({ blindIndex }) => blindIndex.equals(index))
   return reading.keys.filter(({ blindIndexes }) => !blindIndexes.some(isStored))
 }
@@ -312,6 +320,7 @@ function plannedNext(
     ceilingMinor: purchase.ceilingMinor,
     ceilingDecidedAt: purchase.ceilingDecidedAt,
     currency: purchase.currency,
+    claim: purchase.claim,
     plannedRevision: purchase.plannedRevision,
     heldAt: holdReason === null ? null : now,
     // A refused purchase cost nothing, so the caps that an operator has overridden stay overridden.

@@ -218,20 +218,19 @@ async function push(
       })
     case 'line.fulfilled': {
       if (row.type === 'keys.waiting') return store.sendWaiting?.(update.order.reference) ?? NOT_FOR_THIS_KIND
-      let ofKeys: OfKeys & { keys: string[]; unanswered?: string[] }
+      let ofKeys: OfKeys & { keys: string[]; unanswered?: string[]; replacements?: string[] }
       try {
         const page = await pageOf(fulfilment, row)
         if (update.by && page.keysUrl === undefined) throw new Failure('unavailable', NO_LINK)
-        const unanswered = unansweredKeys(outgoing, rows)
+        // Each was sent in one of the two forms: the setting of the store may have changed since.
+        const bothForms = (some: readonly SealedKey[]) =>
+          ([undefined, 'link'] as const).flatMap((by) => keysFor(fulfilment, by, some, rows.purchases))
+        const { unanswered, replacements } = otherKeys(outgoing, rows)
         ofKeys = {
           ...page,
           keys: keysFor(fulfilment, update.by, sealed, rows.purchases),
-          // Each was sent in one of the two forms: the setting of the store may have changed since.
-          ...(unanswered.length > 0 && {
-            unanswered: ([undefined, 'link'] as const).flatMap((by) =>
-              keysFor(fulfilment, by, unanswered, rows.purchases),
-            ),
-          }),
+          ...(unanswered.length > 0 && { unanswered: bothForms(unanswered) }),
+          ...(replacements.length > 0 && { replacements: bothForms(replacements) }),
         }
       } catch (error) {
         await noteUnsent(fulfilment, outgoing)
@@ -242,14 +241,21 @@ async function push(
   }
 }
 
-/** Returns the keys of the line of an update that other updates may have brought: they were sent, and no answer came. */
-function unansweredKeys({ row, handsOver }: Outgoing, { purchases, keys }: StandingRows): LicenceKey[] {
+/**
+ * Returns keys of the line of an update. `unanswered`: other updates may have brought them, because they were sent and no answer
+ * came. `replacements`: they come in place of others, and are in no other list.
+ */
+function otherKeys({ row, handsOver }: Outgoing, { purchases, keys }: StandingRows) {
   const line = purchases.find(({ id }) => id === handsOver)?.lineId
-  const ofLine = new Set(purchases.filter(({ lineId }) => lineId === line).map(({ id }) => id))
-  return keys.filter(
-    (key) =>
-      ofLine.has(key.purchaseId) && key.handOverId !== row.id && key.begunAt !== null && key.handedOverAt === null,
-  )
+  const ofLine = new Map(purchases.filter(({ lineId }) => lineId === line).map((one) => [one.id, one]))
+  const isReplacement = ({ purchaseId }: LicenceKey) => ofLine.get(purchaseId)?.claim != null
+  const own = keys.filter(({ purchaseId }) => ofLine.has(purchaseId))
+  return {
+    unanswered: own.filter(
+      (key) => !isReplacement(key) && key.handOverId !== row.id && key.begunAt !== null && key.handedOverAt === null,
+    ),
+    replacements: own.filter(isReplacement),
+  }
 }
 
 const NO_LINK = 'its customer gets the keys by a link, for which the configuration has no publicUrl'
@@ -383,7 +389,7 @@ export const actsWithinMs = ({ pushMs = 0, settleMs = 0 }: Pick<Store, 'pushMs' 
 interface Outgoing {
   row: DueUpdate
   update: StoreUpdate
-  /** How many keys of the line the store has after this attempt; undefined for all updates but `line.fulfilled`. */
+  /** How many units of the line have a key after this attempt; undefined for all updates but `line.fulfilled`. */
   deliveredNow: number | undefined
   /** The purchase whose keys the update hands over; undefined when the update carries no keys. */
   handsOver: string | undefined
@@ -574,9 +580,11 @@ function updateOf(
     case 'line.resumed':
       return { type: 'line.resumed', ...about, units: effect.payload.units }
     default: {
-      const delivered = own.delivered + fresh
+      const replaces = purchase.claim !== null
+      const delivered = own.delivered + (replaces ? 0 : fresh)
       const complete = delivered >= own.wanted
-      return { type: 'line.fulfilled', ...about, delivered, complete, ...(by !== undefined && { by }) }
+      const ways = { ...(by !== undefined && { by }), ...(replaces && { replaces }) }
+      return { type: 'line.fulfilled', ...about, delivered, complete, ...ways }
     }
   }
 }

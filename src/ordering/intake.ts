@@ -284,7 +284,7 @@ function partsToPlan(
   name: PartName,
   units: number,
   offer: Pick<Offer, 'productId' | 'currency'>,
-  plan: Pick<NewPurchase, 'orderId' | 'lineId' | 'ceilingMinor' | 'notBefore' | 'plannedRevision'>,
+  plan: Pick<NewPurchase, 'orderId' | 'lineId' | 'ceilingMinor' | 'notBefore' | 'plannedRevision' | 'claim'>,
 ): NewPurchase[] {
   const now = clock()
   return splitQuantity(units, dialect.quantityMax).map((quantity, index) => ({

@@ -213,7 +213,9 @@ async function putIn(ordering: Ordering, { part, generation, order }: Found): Pr
   const quantity = await quantityIn(ordering, template.orderId, part, expectedOf(planned), order)
   const entitled = await first(ordering.db, entitlementOfOrder(template.orderId))
   const others = (await purchasesOfLine(ordering, template)).filter((one) => one.id !== live?.id && !isOver(one.state))
-  const units = others.reduce((sum, one) => sum + one.quantity, quantity)
+  const claim = rows.at(-1)?.claim ?? null
+  const isUnits = (one: Pick<Purchase, 'claim'>) => one.claim === null
+  const units = [...others, { quantity, claim }].filter(isUnits).reduce((sum, one) => sum + one.quantity, 0)
   const sentAt = order.createdAt ?? now
   await ordering.db.commit([
     ...(live ? superseded(ordering, live, order, now) : []),
@@ -224,6 +226,7 @@ async function putIn(ordering: Ordering, { part, generation, order }: Found): Pr
       lineId: template.lineId,
       ceilingMinor: template.ceilingMinor,
       currency: template.currency,
+      claim,
       deadlineAt: template.deadlineAt,
       state: 'unknown',
       unknownAt: now,

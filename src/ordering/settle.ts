@@ -176,12 +176,13 @@ function partOf(
     isDecided: !isTaken && decidedRevision !== null && decidedRevision === now.decidedAt,
     isClosed: !isTaken && ((state === 'cancelled' && decidedRevision !== null) || now.order.cancelRequestedAt !== null),
     isLeased: state === 'sending' || (newest.leaseUntil ?? 0) > at,
+    isReplacement: newest.claim !== null,
   }
 }
 
 /** Counts the units of a line. After a restore, its purchases may have more units than the line has in the backup. */
 function unitsOf({ purchases }: Books, { id, quantity }: Line): number {
-  const own = purchases.filter(({ lineId, state }) => lineId === id && !isOver(state))
+  const own = purchases.filter(({ lineId, state, claim }) => lineId === id && !isOver(state) && claim === null)
   const found = own.reduce((sum, one) => sum + one.quantity, 0)
   return Math.max(quantity, found)
 }

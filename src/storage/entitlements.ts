@@ -184,6 +184,8 @@ const unitsGranted = sql`coalesce((
   join entitlement_lines el on el.store = e.store and el.reference = e.reference and el.line = sl.line
   where sl.id = purchases.line_id
 ), 0)`
+/** Each part in place of a key that does not work brings its own room: the replaced key goes on counting as bought. */
+const unitsReplaced = sql`(select count(distinct r.part) from purchases r where r.line_id = purchases.line_id and r.claim is not null)`
 /** Whether the granted units of the line have room for the purchase, next to all that is bought or under way for the line. */
 const fitsUnits = sql`purchases.quantity + coalesce((
     select sum(case
@@ -191,7 +193,7 @@ const fitsUnits = sql`purchases.quantity + coalesce((
       when o.state in ('planned', 'waiting') and o.sends = 0 then 0
       else o.quantity end)
     from purchases o where o.line_id = purchases.line_id and o.id <> purchases.id
-  ), 0) <= ${unitsGranted}`
+  ), 0) <= ${unitsGranted} + ${unitsReplaced}`
 const withinUnits = change(1, (purchaseId: string) =>
   build
     .update(purchases)

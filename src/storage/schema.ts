@@ -11,6 +11,7 @@
 import { sql } from 'drizzle-orm'
 import { blob, integer, primaryKey, sqliteTable, text, uniqueIndex } from 'drizzle-orm/sqlite-core'
 import type { StoredKind } from '../domain/alert-kinds.ts'
+import type { ClaimOutcome } from '../domain/claim.ts'
 import type { HoldReason, TakenBackBy } from '../domain/hold.ts'
 import type { DeliveryState, DiscrepancyKind, EffectState, ListingReason, RunState } from '../domain/labels.ts'
 import type { LinkedBy, ListingState } from '../domain/listing.ts'
@@ -492,6 +493,8 @@ export const purchases = sqliteTable(
     decidedRevision: integer('decided_revision'),
     /** When a person set the ceiling. */
     ceilingDecidedAt: instant('ceiling_decided_at'),
+    /** The number of the claim whose key this part replaces. Null: the part brings units of its line. */
+    claim: integer('claim'),
   },
   (t) => [
     uniqueIndex('purchases_generation').on(t.lineId, t.part, t.generation),
@@ -594,6 +597,41 @@ export const keyReveals = sqliteTable('key_reveals', {
   /** The network of the customer, truncated. */
   network: text('network').notNull(),
 })
+
+/** What a customer says of a key: it does not work. A person ends each claim, with another key or with a refusal. */
+export const claims = sqliteTable(
+  'claims',
+  {
+    id: text('id').primaryKey(),
+    /** The number that people say, from 1. */
+    number: integer('number').notNull(),
+    orderId: text('order_id')
+      .notNull()
+      .references(() => storeOrders.id),
+    /** The key that does not work. */
+    purchaseId: text('purchase_id')
+      .notNull()
+      .references(() => purchases.id),
+    ordinal: integer('ordinal').notNull(),
+    /** What the operator wrote about it. */
+    note: text('note').notNull(),
+    raisedAt: instant('raised_at').notNull(),
+    raisedBy: text('raised_by').notNull(),
+    /** People are alerted of a claim that is open after this instant. */
+    deadlineAt: instant('deadline_at').notNull(),
+    endedAt: instant('ended_at'),
+    endedBy: text('ended_by'),
+    outcome: text('outcome').$type<ClaimOutcome>(),
+    /** Why the claim ended so, in the words of the person who ended it. */
+    reason: text('reason'),
+    /** The part of the line that replaces the key. */
+    part: integer('part'),
+  },
+  (t) => [
+    uniqueIndex('claims_number').on(t.number),
+    uniqueIndex('claims_key').on(t.purchaseId, t.ordinal).where(sql`outcome is null or outcome <> 'refused'`),
+  ],
+)
 
 /** One difference that a look-up, read or sweep found. */
 export const discrepancies = sqliteTable(

@@ -259,10 +259,13 @@ export interface Store {
   deliver?: KeyWay | undefined
   /**
    * Hands over licence keys, by the way that the update names. An adapter neither logs nor stores the keys. `keys` may be empty.
-   * `deliveredNow`: how many keys of the line the store then has, counted at this attempt; `delivered`: the same, counted at the
+   * `deliveredNow`: how many units of the line then have a key, counted at this attempt; `delivered`: the same, counted at the
    * first attempt. `unanswered`: keys of the line that other updates may have brought, each as itself and as its mark.
+   * `replacements`: all keys of the line that come in place of others, in the same two forms. They bring no unit.
    */
-  fulfil(update: PushedKeys & { deliveredNow?: number; unanswered?: string[] }): Promise<FulfilResult>
+  fulfil(
+    update: PushedKeys & { deliveredNow?: number; unanswered?: string[]; replacements?: string[] },
+  ): Promise<FulfilResult>
   /** Sends the customer the keys that wait in the shop for the rest of their order. Each key is sent once. */
   sendWaiting?(reference: string): Promise<FulfilResult>
   /** Reports that units of a line will not come. */

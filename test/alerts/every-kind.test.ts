@@ -9,6 +9,7 @@ import type { DeliveryState } from '../../src/domain/labels.ts'
 import type { WayIntoReview } from '../../src/domain/purchase-table.ts'
 import { openAlerts } from '../../src/storage/alerts.ts'
 import { insertBalance } from '../../src/storage/balance.ts'
+import { endClaim, insertClaim } from '../../src/storage/claims.ts'
 import type { Change } from '../../src/storage/database.ts'
 import { setFreeze } from '../../src/storage/freezes.ts'
 import { addHourlyCount } from '../../src/storage/hourly-counts.ts'
@@ -112,6 +113,17 @@ const update = (id: string, { now }: ApiWorld) =>
 const fresh = ({ runtime, now }: ApiWorld) => deliver(runtime.inbox, { timestamp: timestampOf(now()) })
 
 const kinds: Record<Exclude<AlertKind, WayIntoReview>, Kind> = {
+  claim_overdue: {
+    payload: { claim: '1' },
+    stand: (world) => [
+      ...((purchaseIn('dead', 'fulfilled').stand?.(world) ?? []) as Change[]),
+      insertClaim({
+        ...{ id: 'claim', orderId: 'dead', purchaseId: 'dead', ordinal: 1, note: 'it was redeemed before' },
+        ...{ raisedAt: world.now(), raisedBy: 'ann', deadlineAt: world.now() },
+      }),
+    ],
+    end: ({ now }) => [endClaim({ id: 'claim' }, { endedAt: now(), outcome: 'refused' })],
+  },
   missing: purchaseIn('gone', 'accepted'),
   late: purchaseIn('open', 'accepted'),
   look_ups_fail: purchaseIn('lost', 'unknown'),

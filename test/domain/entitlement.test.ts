@@ -390,6 +390,7 @@ const part = (state: PurchaseState, differs: Partial<PlannedPart> = {}): Planned
     isDecided: false,
     isClosed: false,
     isLeased: state === 'sending',
+    isReplacement: false,
     ...differs,
   }
 }
@@ -1140,5 +1141,64 @@ describe('lines', () => {
     expect(settle([part('planned')], entitlement).steps).toEqual([
       { step: 'shop_ends', id: 'p1', by: 'units', rest: 0 },
     ])
+  })
+})
+
+describe('a part in place of a key that does not work', () => {
+  const replacement = (state: PurchaseState, differs: Partial<PlannedPart> = {}) =>
+    part(state, { part: 2, isReplacement: true, ...differs })
+  const had = part('fulfilled')
+
+  test.each(['planned', 'sending', 'unknown', 'accepted', 'completed', 'fulfilled'] as const)(
+    'is no surplus while it is %s',
+    (state) => {
+      expect(settledOf([had, replacement(state)])).toEqual({ steps: [], notices: [], isOpen: false })
+    },
+  )
+
+  test('leaves the other units of its line to be planned', () => {
+    expect(stepsOf([had, replacement('planned')], { units: 2 })).toEqual([{ step: 'grow', line: 'a', units: 1 }])
+  })
+
+  test.each([0, 1])('is the first to end when one unit is refunded and %i are left', (units) => {
+    const first = part('fulfilled', { quantity: units + 1 })
+    expect(stepsOf([first, replacement('planned')], { units })).toEqual([
+      { step: 'shop_ends', id: 'p2', by: 'units', rest: 0 },
+    ])
+    expect(stepsOf([first, replacement('completed')], { units })).toEqual([
+      { step: 'shop_cancels', id: 'p2', by: 'units' },
+    ])
+  })
+
+  test('comes back when the refund of its unit is deleted', () => {
+    const ended = replacement('cancelled', { takenBackBy: 'units' })
+    expect(stepsOf([had, ended], { units: 0 })).toEqual([])
+    expect(stepsOf([had, ended], { units: 1 })).toEqual([{ step: 'again', id: 'p2', quantity: 1 }])
+  })
+
+  test('is not bought in place of itself once it failed: only a person buys it again', () => {
+    expect(settledOf([had, replacement('rejected')])).toMatchObject({ steps: [], notices: [] })
+  })
+
+  test('counts with the key that it replaced as one key that is not paid for any more', () => {
+    const parts = [had, replacement('fulfilled')]
+    const notices = [{ notice: 'too_late', line: 'a', units: 1 }]
+    expect(noticesOf(parts, { units: 0 })).toEqual(notices)
+    expect(noticesOf(parts, { standing: 'cancelled' })).toEqual(notices)
+  })
+
+  test('ends with its order', () => {
+    expect(stepsOf([had, replacement('planned')], { standing: 'cancelled' })).toEqual([
+      { step: 'shop_ends', id: 'p2', by: 'standing', rest: 0 },
+    ])
+    expect(stepsOf([had, replacement('planned')], { standing: 'held' })).toEqual([
+      { step: 'shop_holds', id: 'p2', reason: 'held_by_store' },
+    ])
+  })
+
+  test('may be a key of the line that was kept here: it is released', () => {
+    const keptKey = replacement('review', { ...keptUnits, hasKeys: true })
+    expect(stepsOf([had, keptKey])).toEqual([{ step: 'shop_limits', id: 'p2', surplus: 0 }])
+    expect(stepsOf([had, { ...keptKey, surplus: 0 }])).toEqual([{ step: 'shop_pays', id: 'p2' }])
   })
 })

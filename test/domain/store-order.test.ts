@@ -26,6 +26,7 @@ const part = (state: PartFacts['state'], differs: Partial<PartFacts> = {}): Part
   quantity: 1,
   surplus: 0,
   takenBackBy: null,
+  claim: null,
   handedOver: state === 'fulfilled' ? 1 : 0,
   ...differs,
 })
@@ -227,4 +228,12 @@ describe('a quantity', () => {
       }),
     )
   })
+})
+
+test('a part in place of a key that does not work moves its line, and brings no unit', () => {
+  const had = part('fulfilled', { handedOver: 1 })
+  const coming = [had, part('planned', { part: 2, claim: 7 })]
+  expect([lineState(coming), delivered(coming), unitsWanted(coming)]).toEqual(['partly_fulfilled', 1, 1])
+  const came = [had, part('fulfilled', { part: 2, claim: 7, handedOver: 1 })]
+  expect([lineState(came), delivered(came), unitsWanted(came)]).toEqual(['fulfilled', 1, 1])
 })

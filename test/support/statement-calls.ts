@@ -57,6 +57,16 @@ const entitlement = {
   standingSince: at,
   fullyPaid: true,
 }
+const claim = {
+  id: 'c',
+  orderId: 'o',
+  purchaseId: 'p',
+  ordinal: 1,
+  note: 'x',
+  raisedAt: at,
+  raisedBy: 'ann',
+  deadlineAt: at,
+}
 const offer = {
   productId: 'x',
   sku: 'k',
@@ -371,6 +381,14 @@ export const calls: Record<string, unknown[]> = {
   hastenClosing: ['o', at],
   hastenHeldOver: ['o', at],
   heldUnsaid: ['ceiling', at, 1],
+  insertClaim: [claim],
+  claimById: ['c'],
+  claimByNumber: [1],
+  claimsOfOrder: ['o'],
+  claimsOfKey: ['p', 1],
+  listClaims: [{ isOpen: 1, limit: 1 }],
+  endClaim: [claim, { endedAt: at, endedBy: 'ann', outcome: 'refused', reason: 'x', part: null }],
+  overdueClaims: [at, 1],
   countKeys: ['o'],
   entitlementOf: ['s', 'r'],
   entitlementOfOrder: ['o'],

@@ -116,7 +116,7 @@ const whole = ({ stockAlone: _, ...listing }: StoreListing): StoreListing => lis
 
 /** The fields of each callback after its store order and line, in the sequence of the body. Licence keys come last. */
 const FIELDS: { [Type in StoreUpdate['type']]: (keyof Extract<StoreUpdate, { type: Type }> | keyof OfKeys)[] } = {
-  'line.fulfilled': ['delivered', 'complete', 'keysUrl'],
+  'line.fulfilled': ['delivered', 'complete', 'replaces', 'keysUrl'],
   'line.failed': ['state', 'code', 'message', 'advice'],
   'line.held': ['reason', 'message'],
   'line.resumed': [],

@@ -239,6 +239,7 @@ function partOf(state: State, generation: Generation): PlannedPart {
     isDecided: purchase.decided,
     isClosed: purchase.state === 'cancelled' && purchase.closed,
     isLeased: purchase.state === 'sending' || purchase.lease > 0,
+    isReplacement: false,
   }
 }
 
@@ -265,6 +266,7 @@ const elsewhereOf = ({ elsewhere }: Place): PlannedPart => ({
   isDecided: false,
   isClosed: false,
   isLeased: false,
+  isReplacement: false,
 })
 
 /** The shop has none of the keys, and does not take them: the note that they leave is taken back, the order is read and followed. */
