@@ -23,6 +23,7 @@ export const failureReasons = {
   backup_failed: 'no backup was made; the message says why',
   backup_underway: 'another backup is being made',
   body_deleted: 'the body of the delivery was deleted after its time',
+  bought_already: 'a key of the line is bought, and waits for a decision',
   busy: 'the purchase is being worked on: try again',
   changed: 'it has changed since it was shown: read it again',
   claimed: 'another claim is about the key already',

@@ -17,6 +17,7 @@ import { shopKinds } from '../stores/kinds.ts'
 import { backups, consoles, keys, tokens } from './admin.ts'
 import { alerts } from './alerts.ts'
 import { syncs } from './catalogue.ts'
+import { claims } from './claims.ts'
 import { CONFIG_FILE } from './client.ts'
 import {
   addCommand,
@@ -316,6 +317,7 @@ const groups: Record<string, CommandRow[]> = {
     ...orders,
     ...purchases,
     ...reviews,
+    ...claims,
     ...deliveries,
     ...outbox,
     ...discrepancies,

@@ -171,7 +171,7 @@ export const listings: CommandRow[] = [
     options: { ...STORE, '--dry-run': 'only say what would happen' },
     call: 'POST /stores/:store/listings/import',
     query: ({ flag }) => ({ dry_run: flag('dryRun') || undefined }),
-    file: ({ args, io }) => read(args[0] ?? '', io),
+    file: ({ args, io }) => readInput(args[0] ?? '', io),
     fails: ({ refused }) => refused > 0,
     text(report, { flag, width }) {
       const columns = { LINE: number('line'), COLUMN: 'column' } as const
@@ -251,7 +251,7 @@ async function priceToPass(call: Call): Promise<string> {
 }
 
 /** Reads a file. @param file the path of the file; `-` for standard input */
-async function read(file: string, { stdin }: Io): Promise<Uint8Array<ArrayBuffer>> {
+export async function readInput(file: string, { stdin }: Io): Promise<Uint8Array<ArrayBuffer>> {
   const pieces: Buffer[] = []
   let size = 0
   try {

@@ -1,6 +1,7 @@
 import { holdLabels, lineLabels, orderLabels, wordOf } from '../domain/labels.ts'
 import { orderStates } from '../domain/store-order.ts'
 import { plain, sentence } from '../domain/text-layout.ts'
+import { claimState, numberOf } from './claims.ts'
 import type { Answer } from './client.ts'
 import { type Call, type CommandRow, neededReason, REASON, type RecordView, recordText } from './command.ts'
 import { orderExport } from './exports.ts'
@@ -25,9 +26,10 @@ const orderView: RecordView<Order> = {
     'Page of keys': ({ keysPage }, now) =>
       keysPage && (keysPage.withdrawnAt ? `withdrawn ${instant(keysPage.withdrawnAt, now)}` : 'open to the customer'),
   },
-  parts: ({ lines, timeline }, call) => [
+  parts: ({ lines, timeline, claims = [] }, call) => [
     tableOr('', lines, lineColumns, call),
     purchasesText(lines, call),
+    claims.length === 0 ? '' : tableOr('', claims, claimColumns, call),
     tableOr('', timeline, { AT: time('at'), WHAT: 'what', DETAIL: 'detail' }, call),
   ],
 }
@@ -39,6 +41,14 @@ const lineColumns: Columns<Line> = {
   OPENED: right(({ keysOpened }) => cell(keysOpened.length)),
   SKU: 'sku',
   NAME: 'name',
+}
+
+const claimColumns: Columns<NonNullable<Order['claims']>[number]> = {
+  CLAIM: numberOf,
+  STATE: claimState,
+  PURCHASE: 'purchaseId',
+  KEY: number('ordinal'),
+  NOTE: 'note',
 }
 
 /** Writes a row for each purchase. Below the rows it says in full why a purchase waits or failed, which most readers look for. */

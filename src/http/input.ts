@@ -225,6 +225,16 @@ export const decisionBody = fields({
   .meta({
     examples: [{ decision: 'close', reason: 'the customer was refunded' }],
   })
+export const claimStates = ['open', 'ended'] as const
+export const claimBody = fields({
+  ordinal: whole(1, 10_000).default(1).describe('Which key of the purchase does not work, from 1'),
+  note: text(500, 'What is wrong with it, for the supplier', 3),
+}).meta({ examples: [{ note: 'the game says that the key was redeemed before' }] })
+/** Body with a key that the supplier gave. No message repeats the key. */
+export const adoptKeyBody = fields({
+  key: z.string({ error: 'must be the new licence key' }).describe('The new licence key, as plain text'),
+  reason: reason().optional(),
+}).meta({ examples: [{ key: 'AAAAA-BBBBB-CCCCC', reason: 'the supplier sent it by mail' }] })
 export const revealBody = fields({
   line: reference(100, "The store's own id of a line; all lines if it is left out").optional(),
   reason: reason(3),

@@ -1,4 +1,5 @@
 /** Claims: a licence key that does not work, and what a person gives in its place. Each claim is decided once. */
+import assert from 'node:assert/strict'
 import { type ClaimOutcome, claimMessage } from '../domain/claim.ts'
 import { isTextKey, normalKey } from '../domain/licence-key.ts'
 import { currentParts, hasLeft } from '../domain/store-order.ts'
@@ -12,7 +13,7 @@ import {
   insertClaim,
   overdueClaims,
 } from '../storage/claims.ts'
-import { type Change, first, need, retryStale } from '../storage/database.ts'
+import { type Change, type Database, first, need, retryStale } from '../storage/database.ts'
 import { changeEntitlement, entitlementOfOrder, keepDecisions, newestRevision } from '../storage/entitlements.ts'
 import { attemptsOf, audited, insertTransition } from '../storage/evidence.ts'
 import { assertNoFreeze, currentFreeze } from '../storage/freezes.ts'
@@ -26,6 +27,7 @@ import {
   purchaseAsInserted,
   purchaseById,
   purchasesOfOrder,
+  purchasesOfOrders,
 } from '../storage/purchases.ts'
 import { isReattaching } from '../storage/restores.ts'
 import { lineById, markReopened, storeOrderById } from '../storage/store-orders.ts'
@@ -33,6 +35,7 @@ import { auditText } from './actions.ts'
 import type { Ordering } from './context.ts'
 import { keyChanges, plannedPurchase } from './effects.ts'
 import { adoptOrder, ceilingOf, plannedParts } from './intake.ts'
+import { type PurchaseSubject, subjectsOf } from './order-view.ts'
 
 const DAY = 24 * 3_600_000
 const TRIES = 5
@@ -56,7 +59,8 @@ export async function raiseClaim(
   const { orderId } = await need(db, purchaseById(purchaseId), 'purchase', purchaseId)
   const key = (await db.query(keysOfPurchase(purchaseId))).find((one) => one.ordinal === ordinal)
   if (!key) throw new Failure('not_found', `the purchase has no key ${ordinal}`)
-  if (!hasLeft(key)) throw new Failure('conflict', 'the key was not delivered: no customer has it', { reason: 'no_keys' })
+  if (!hasLeft(key))
+    throw new Failure('conflict', 'the key was not delivered: no customer has it', { reason: 'no_keys' })
   const id = newId()
   const at = ordering.now()
   const about = { id, orderId, purchaseId, ordinal, note, raisedAt: at, raisedBy: actor, deadlineAt: at + days * DAY }
@@ -91,6 +95,10 @@ export async function buyAgain(ordering: Ordering, number: number, actor: string
     const freeze = await currentFreeze(db)
     if (freeze) throw new Failure('conflict', `buying is frozen: ${freeze.reason}`, { reason: 'frozen' })
     const { purchase, line, name, kept, revision } = seen
+    if (kept && kept.takenBackBy !== 'units') {
+      const message = `purchase ${kept.id} of the line is bought and waits for a decision: hand its key over, or close it`
+      throw new Failure('conflict', message, { reason: 'bought_already' })
+    }
     const [offer] = await db.query(offersByProduct([purchase.supplierProductId]))
     const ceiling = offer && ceilingOf(ordering, line, offer, now())
     const plan = {
@@ -179,9 +187,15 @@ export async function refuseClaim(
   })
 }
 
-async function openClaim({ db }: Pick<Ordering, 'db'>, number: number): Promise<Claim> {
+/** @throws Failure `not_found` */
+export async function claimNumbered({ db }: Pick<Ordering, 'db'>, number: number): Promise<Claim> {
   const claim = await first(db, claimByNumber(number))
   if (!claim) throw new Failure('not_found', `there is no claim ${number}`)
+  return claim
+}
+
+async function openClaim(ordering: Pick<Ordering, 'db'>, number: number): Promise<Claim> {
+  const claim = await claimNumbered(ordering, number)
   if (claim.outcome !== null) {
     throw new Failure('conflict', `claim ${number} has ended: ${claim.outcome}`, { reason: 'not_open' })
   }
@@ -214,9 +228,9 @@ async function replacing(ordering: Ordering, number: number) {
   }
   const own = all.filter(({ lineId }) => lineId === line.id)
   const part = Math.max(...own.map((one) => one.part)) + 1
+  // A restore that lost an earlier decision finds the replacement at the supplier, as a unit that the line does not have.
   const kept = currentParts(own).find(
-    ({ state, quantity, takenBackBy, claim }) =>
-      state === 'review' && quantity === 1 && takenBackBy === 'units' && claim === null,
+    (one) => one.state === 'review' && one.quantity === 1 && one.claim === null && one.cancelRequestedAt !== null,
   )
   const revision = ((await first(db, newestRevision(order.store)))?.revision ?? 0) + 1
   const name = { store: order.store, reference: order.reference, line: line.line, part }
@@ -248,6 +262,21 @@ const ended = (
   endClaim(claim, { outcome, part, endedAt: ordering.now(), endedBy: actor, reason: reason ?? null }),
   audited(ordering, actor, `claim.${outcome}`, claim.purchaseId, auditText([`claim ${claim.number}`, reason])),
 ]
+
+/** A claim with the line that it is about, and the purchase that replaces its key; null while there is none. */
+export type ClaimView = Claim & Omit<PurchaseSubject, 'costMinor'> & { replacedBy: string | null }
+
+export async function claimViews(db: Database, rows: readonly Claim[]): Promise<ClaimView[]> {
+  if (rows.length === 0) return []
+  const purchases = await db.query(purchasesOfOrders([...new Set(rows.map(({ orderId }) => orderId))]))
+  const subjects = await subjectsOf(db, purchases)
+  return rows.map((claim) => {
+    const subject = subjects.get(claim.purchaseId)
+    assert(subject, 'a purchase is never deleted')
+    const replacements = purchases.filter((one) => one.claim === claim.number)
+    return { ...claim, ...subject, replacedBy: currentParts(replacements)[0]?.id ?? null }
+  })
+}
 
 /** Returns all that the supplier needs about a claim in one text, without the key. */
 export async function messageOfClaim({ db }: Pick<Ordering, 'db'>, claim: Claim): Promise<string> {

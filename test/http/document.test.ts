@@ -136,6 +136,18 @@ describe('an example', () => {
     const { alerts } = (await ask('GET', '/status')).body.data as unknown as { alerts: { id: string }[] }
     return `/alerts/${alerts[0]?.id}`
   }
+  /** The purchase of a key that the customer has, with or without a claim about it. */
+  async function delivered(world: ApiWorld, isClaimed: boolean): Promise<string> {
+    await world.ask('POST', '/orders', { token: world.tokens.store, body: orderExample })
+    await world.pass(10_000)
+    const { id } = (await world.ask('GET', '/purchases')).body.data.items[0] ?? {}
+    if (isClaimed) await world.ask('POST', `/purchases/${id}/claims`, { body: { note: 'it was redeemed before' } })
+    return `/purchases/${id}/claims`
+  }
+  const ofClaim = (decision: string) => async (world: ApiWorld) => {
+    await delivered(world, true)
+    return { path: `/claims/1/${decision}` }
+  }
   /** What an example needs to be there first. @returns where it goes */
   const ready: Record<string, (world: ApiWorld) => Promise<Ready>> = {
     takeOrder: async ({ tokens }) => ({ token: tokens.store }),
@@ -166,6 +178,10 @@ describe('an example', () => {
       await world.pass(120_000)
       return { path: `/purchases/${(await world.ask('GET', '/purchases?state=failed')).body.data.items[0]?.id}/retry` }
     },
+    raiseClaim: async (world) => ({ path: await delivered(world, false) }),
+    buyClaimAgain: ofClaim('buy-again'),
+    adoptClaimKey: ofClaim('adopt'),
+    refuseClaim: ofClaim('refuse'),
     cancelOrder: async (world) => {
       await world.ask('POST', '/orders', { token: world.tokens.store, body: orderExample })
       return { path: `/orders/${orderExample.reference}/cancel` }

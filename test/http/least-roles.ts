@@ -10,7 +10,8 @@ const people = {
     viewPurchase viewEvidence listDeliveries viewDelivery exportOrders
     exportDeliveries listSyncRuns viewSyncRun listSyncChanges viewDryRun
     explainPrice listSweeps viewSweep viewBalance listDiscrepancies
-    listStores listAudit viewSettings listWebhooks listBackups`,
+    listStores listAudit viewSettings listWebhooks listBackups
+    listClaims viewClaim`,
   operator: `
     cancelOrder takeShopOrder releaseShopOrder resendOrder withdrawKeysPage importListings
     linkListing unlinkListing ignoreListing unignoreListing releaseListing
@@ -18,7 +19,7 @@ const people = {
     unmuteAlert testAlertChannels redeliverEffect retryPurchase releasePurchase
     decidePurchase replayDelivery replayDeliveries requestSync startDryRun
     stopDryRun dryRunSync requestSweep testStore confirmMail triggerUpdate
-    checkWebhooks makeBackup`,
+    checkWebhooks makeBackup raiseClaim buyClaimAgain adoptClaimKey refuseClaim`,
   admin: `
     revealKeys exportOrdersWithKeys exportDeliveriesWithBodies rotateCallbackSecret listTokens
     createToken revokeToken listSessions endSession createConsoleLink

@@ -124,6 +124,7 @@ async function tour(world: ApiWorld, ask: TourAsk) {
   world.ordering.storeOf = storeOf
   await ask('POST', `/outbox/${await idOf('/outbox?state=due&kind=callback')}/redeliver`)
   await ask('POST', `/outbox/${await idOf('/outbox?state=done')}/redeliver`)
+  await tourOfClaims(world, ask)
   const { id } = (await ask('POST', '/sync')).body.data.run as { id: string }
   await ask('POST', '/sync/dry-run?most=20')
   await ask('GET', '/sync/runs')
@@ -221,6 +222,28 @@ async function listingsTour(world: ApiWorld, ask: TourAsk, productId: string): P
   await ask('GET', '/stores')
   await ask('GET', '/stores/nowhere/listings')
   await tourOfPeople(world, ask)
+}
+
+/** Three claims about keys that customers have, each ended in its own way. */
+async function tourOfClaims({ pass }: ApiWorld, ask: TourAsk): Promise<void> {
+  const { items } = (await ask('GET', '/purchases?state=fulfilled')).body.data
+  const at = `/purchases/${items[0]?.id}/claims`
+  const body = { note: 'it was redeemed before' }
+  await ask('POST', at, { body })
+  await ask('POST', at, { body })
+  await ask('POST', at, { body: { ...body, ordinal: 99 } })
+  await ask('GET', '/claims?state=open')
+  await ask('GET', '/claims/1')
+  await ask('GET', '/claims/one')
+  await ask('POST', '/claims/1/refuse', { body: { reason: 'it works' } })
+  await ask('POST', '/claims/1/refuse', { body: { reason: 'it works' } })
+  await ask('POST', at, { body })
+  await ask('POST', '/claims/2/buy-again', { body: {} })
+  await pass(10_000)
+  const { replacedBy } = (await ask('GET', '/claims/2')).body.data as unknown as { replacedBy: string }
+  await ask('POST', `/purchases/${replacedBy}/claims`, { body })
+  await ask('POST', '/claims/3/adopt', { body: { key: ' ' } })
+  await ask('POST', '/claims/3/adopt', { body: { key: 'ANOT-HERK-EY' } })
 }
 
 async function tourOfAlerts({ ordering, db }: ApiWorld, ask: TourAsk): Promise<void> {

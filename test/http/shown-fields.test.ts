@@ -31,7 +31,7 @@ function distinctOf(name: string, column: SQLiteColumn, place: number, given: Ro
 type Shown = string
 
 const PURCHASE: Shown = `id part generation state holdReason note notBefore quantity cancelRequestedAt ceiling~ceilingMinor
-  amount~amountMinor currency supplierOrderId externalOrderId failureCode failureMessage changedAt orderId`
+  amount~amountMinor currency supplierOrderId externalOrderId claim failureCode failureMessage changedAt orderId`
 const LISTING: Shown = `id=variant sku variation productId linkedBy state reason detail attempts nextTryAt pushedAt
   wantedPrice~wantedPriceMinor changedAt`
 const KNOWN: Shown = `name=knownName category=knownCategory price~knownPriceMinor compareAt~knownCompareAtMinor
@@ -85,6 +85,12 @@ const answers: Record<string, Answered> = {
     // It never moved.
     shown: `${PURCHASE} since=createdAt`,
     more: { order: { store: STORE, reference: 'reference', line: 'line' }, sku: 'sku', name: null, cost: null },
+  },
+  '/claims': {
+    of: [schema.claims, { orderId: 'o', purchaseId: 'p', outcome: 'adopted' }],
+    beside: [...parents, purchase],
+    shown: 'number state=outcome purchaseId ordinal note raisedAt raisedBy deadlineAt endedAt endedBy reason',
+    more: { order: { store: STORE, reference: 'reference', line: 'line' }, sku: 'sku', name: null, replacedBy: null },
   },
   '/purchases/p (its requests)': {
     of: [schema.purchaseAttempts, { id: 'a', purchaseId: 'p', kind: 'place', stage: 'sent' }],

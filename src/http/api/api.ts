@@ -9,6 +9,7 @@ import { alertOperations } from './alerts.ts'
 import { auditOperations } from './audit.ts'
 import { backupOperations } from './backups.ts'
 import { dryRunOperations, syncOperations } from './catalogue.ts'
+import { claimOperations } from './claims.ts'
 import { consoleOperations } from './console.ts'
 import { deliveryOperations, dialectOperations, webhookOperations } from './deliveries.ts'
 import { eventOperations } from './events.ts'
@@ -57,6 +58,7 @@ const groupsOf = (context: ApiContext) => [
   outboxOperations(context),
   eventOperations(context),
   purchaseOperations(context),
+  claimOperations(context),
   deliveryOperations(context),
   exportOperations(context),
   syncOperations(context),

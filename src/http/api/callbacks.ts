@@ -22,9 +22,13 @@ export const callbacks: { type: string; when: string; data: z.ZodType; answer?: 
       ...line,
       quantity: z.int().describe('Of the line'),
       keys: z.array(z.string()).describe('Those that this callback hands over'),
-      delivered: z.int().describe('Keys of the line so far, these included'),
+      delivered: z.int().describe('Units of the line with a key so far, these included'),
       complete: z.boolean().describe('No more are to come'),
       keysUrl: keysUrl.optional(),
+      replaces: z
+        .literal(true)
+        .optional()
+        .describe('The keys come in place of keys that do not work, and bring no unit'),
     }),
   },
   {

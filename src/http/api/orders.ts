@@ -5,12 +5,14 @@ import { lineLabels, orderLabels } from '../../domain/labels.ts'
 import { type OrderState as OrderStateName, orderStates } from '../../domain/store-order.ts'
 import { Failure } from '../../errors.ts'
 import { cancelOrder } from '../../ordering/actions.ts'
+import { claimViews } from '../../ordering/claims.ts'
 import { takeOrder } from '../../ordering/intake.ts'
 import { withdrawKeysPage } from '../../ordering/keys-page.ts'
 import { HISTORY_MAX, orderHistory, revealKeys } from '../../ordering/order-history.ts'
 import { type ListedOrder, listOrders, statesOfOrders, viewOrder, viewTaken } from '../../ordering/order-view.ts'
 import { resendKeys } from '../../ordering/resend.ts'
 import { takeByHand } from '../../ordering/shop-orders.ts'
+import { claimsOfOrder } from '../../storage/claims.ts'
 import type { Database } from '../../storage/database.ts'
 import type { Purchase as PurchaseRow } from '../../storage/purchases.ts'
 import {
@@ -32,6 +34,7 @@ import {
   withdrawKeysBody,
 } from '../input.ts'
 import { type ApiContext, admin, type Call, configuredStore, ok, operation, operator, viewer } from '../operation.ts'
+import { ClaimEntry } from './claims.ts'
 import { Delivery } from './deliveries.ts'
 import { listOperation } from './list-operation.ts'
 import { Effect } from './outbox.ts'
@@ -121,6 +124,7 @@ const Order = component('Order', {
   keysPage,
   keysUrl: keysUrl.optional(),
   timeline: z.array(TimelineEntry).describe('What happened, the oldest first'),
+  claims: z.array(ClaimEntry).optional().describe('Keys that do not work; only for people'),
 })
 
 type OrderHistoryRow = Awaited<ReturnType<typeof orderHistory>>
@@ -199,7 +203,11 @@ export function orderOperations(context: ApiContext) {
   const view = async (orderId: string, caller: Caller) => {
     const order = await viewOrder(ordering, orderId, shown(caller))
     const isShown = shown(caller).keys && order.keysPage !== null
-    return { ...order, keysUrl: isShown ? await ordering.keysUrl?.(orderId) : undefined }
+    return {
+      ...order,
+      keysUrl: isShown ? await ordering.keysUrl?.(orderId) : undefined,
+      ...(caller.store === null && { claims: await claimViews(db, await db.query(claimsOfOrder(orderId))) }),
+    }
   }
   const storeQuery = { store: inStore }
   const idOf = (named: Named) => idOfOrder(db, named)

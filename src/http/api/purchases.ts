@@ -62,6 +62,7 @@ export const purchaseShape = component('Purchase', {
   currency: currency.describe('Of `ceiling` and `amount`: the one that the supplier sells in'),
   supplierOrderId: words.describe("The supplier's id of its order, once known"),
   externalOrderId: z.string().describe('Our reference of it, which the supplier shows with its order'),
+  claim: z.int().nullable().describe('The number of the claim whose key it replaces; null where it replaces none'),
   failureCode: words.describe("Why it failed or was rejected: the supplier's code"),
   failureMessage: words.describe("The same in the supplier's words"),
   changedAt: at.describe('When anything of it changed last'),
