@@ -79,6 +79,9 @@ const ALPHABET = 'abcdefghijklmnopqrstuvwxyz234567'
 export const markOfKey = (externalOrderId: string, ordinal: number): string =>
   `qk-${createHash('sha256').update(`${externalOrderId} ${ordinal}`).digest('base64url').slice(0, 22)}`
 
+/** Whether a text is the mark of a licence key, and no key. */
+export const isMark = (text: string): boolean => /^qk-[\w-]{22}$/.test(text)
+
 /** RFC 4648 base32, lower case, without padding. */
 function base32(bytes: Buffer): string {
   let text = ''

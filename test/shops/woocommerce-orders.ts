@@ -82,6 +82,9 @@ export interface WooMail {
   to: string
   at: number
   text: string
+  /** The parts of the text: what the mail says by itself, as HTML, and the lines of the order. */
+  words: string[]
+  lines: string[]
 }
 
 /** What a customer does at the checkout. Prices are what the shop asks at this moment. */
@@ -202,7 +205,8 @@ export function createOrders(options: OrdersOptions) {
   }
   const mail = (order: WooOrder, kind: WooMail['kind'], words: string[] = [], to?: string): void => {
     const address = to ?? (kind === 'new_order' ? merchant : String(order.billing.email ?? ''))
-    mails.push({ order: order.id, kind, to: address, at: now(), text: [...words, ...linesOf(order)].join('\n') })
+    const lines = linesOf(order)
+    mails.push({ order: order.id, kind, to: address, at: now(), text: [...words, ...lines].join('\n'), words, lines })
     note(order, `Email "${mailNames[kind]}" sent.`)
   }
   const touch = (order: WooOrder): void => {

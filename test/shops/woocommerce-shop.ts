@@ -16,6 +16,7 @@ import {
   type RouteAnswer,
   WooRefusal,
 } from './woocommerce-answers.ts'
+import { customerSees } from './woocommerce-customer.ts'
 import { createOrders, linesOf } from './woocommerce-orders.ts'
 import { createProducts } from './woocommerce-products.ts'
 import { createWebhooks, type WooDelivery, type WordPressDelivery } from './woocommerce-webhooks.ts'
@@ -249,6 +250,8 @@ export function createWooCommerceShop(options: WooShopOptions = {}) {
     mails: () => [...orders.mails],
     /** Mails whose text has these words, such as a licence key. */
     mailsWith: (words: string) => orders.mails.filter(({ text }) => text.includes(words)),
+    /** What the customer of an order can read: their mails, oldest first, and the page "View order" of their account. */
+    customerSees: (id: number) => customerSees(orders.orders.get(id), orders.mails),
     /**
      * What WooCommerce's page "Order tracking" shows to anybody with the number of an order and its e-mail address: its template
      * `order/tracking.php` prints the notes to the customer, and then the lines as a mail has them.

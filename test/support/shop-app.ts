@@ -17,7 +17,7 @@ import { openTestApp, type TestAppOptions } from './test-app.ts'
 export const SHOP = 'woo-3f6k2m9q'
 const WEBHOOK_SECRET = 'f'.repeat(64)
 
-interface ShopAppOptions extends Pick<TestAppOptions, 'marker'> {
+interface ShopAppOptions extends Pick<TestAppOptions, 'marker' | 'keyPagesAt' | 'policy'> {
   settings?: Partial<WooCommerceOptions['settings']>
   products?: Partial<NonNullable<StorePolicy['products']>>
   selling?: Parameters<typeof sellingPolicy>[0]
@@ -27,7 +27,7 @@ interface ShopAppOptions extends Pick<TestAppOptions, 'marker'> {
 
 export type ShopApp = Awaited<ReturnType<typeof openShopApp>>
 
-type ShopOptions = Omit<ShopAppOptions, 'marker' | 'database'>
+type ShopOptions = Omit<ShopAppOptions, 'marker' | 'database' | 'keyPagesAt' | 'policy'>
 
 /** A running shop, and what makes a Quayside sell in it. */
 export async function besideShop(options: ShopOptions = {}) {
@@ -84,9 +84,15 @@ export function passingTime(app: Awaited<ReturnType<typeof openTestApp>>) {
   return { settle, pass }
 }
 
-export async function openShopApp({ database, marker, ...options }: ShopAppOptions = {}) {
+export async function openShopApp({ database, marker, keyPagesAt, policy, ...options }: ShopAppOptions = {}) {
   const { running, shop, beside } = await besideShop(options)
-  const app = await openTestApp({ ...(database && { database }), ...(marker && { marker }), beside })
+  const app = await openTestApp({
+    ...(database && { database }),
+    ...(marker && { marker }),
+    ...(keyPagesAt && { keyPagesAt }),
+    ...(policy && { policy }),
+    beside,
+  })
 
   const { settle, pass } = passingTime(app)
   /** The merchant sells the supplier's offers, under their SKUs. @returns ids of the products */

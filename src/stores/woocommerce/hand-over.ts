@@ -1,10 +1,11 @@
 import { z } from 'zod'
+import { isMark } from '../../domain/purchase-keys.ts'
 import type { OrderClosed } from '../../domain/store-update.ts'
 import { jsonIn } from '../connection.ts'
 import { escaped } from '../shop-catalogue.ts'
 import { asRead, CONFIRMED, type Read, refused } from '../shop-client.ts'
 import { afterKeys, closingRemarks, remarkMark } from '../shop-hand-over.ts'
-import type { FulfilResult, Pushed, PushResult, ResentOrder, Store } from '../store.ts'
+import type { FulfilResult, OfKeys, Pushed, PushResult, ResendResult, ResentOrder, Store } from '../store.ts'
 import { plainText } from './catalogue.ts'
 import { call, readAs, type Shop, type ShopAnswer } from './client.ts'
 import type { WooCommerceSettings } from './kind.ts'
@@ -28,7 +29,15 @@ import {
  * A shop that Quayside hands keys over to. Each step reads what is there before it writes. Therefore a repeat finds what an attempt
  * without an answer left, and writes nothing twice.
  */
-export type HandOverShop = OrderShop & Pick<WooCommerceSettings, 'handOver'>
+export type HandOverShop = OrderShop &
+  Pick<WooCommerceSettings, 'handOver'> & {
+    /** The link to the page of keys of the order that a call is about; absent: its customer gets no link by this call. */
+    link?: string | undefined
+  }
+
+/** Returns the shop for a call that brings keys by the way of an update. */
+const shopFor = (shop: HandOverShop, { by, keysUrl }: Pick<ResentOrder, 'by'> & OfKeys): HandOverShop =>
+  by === undefined ? shop : { ...shop, link: keysUrl }
 
 /**
  * The metadata on an order that Quayside has completed. It says, as JSON by the id of the line, how many keys the customer was
@@ -41,7 +50,7 @@ const isCompletedByUs = ({ meta_data: meta }: ShopOrder): boolean => meta.some((
 const metaOf = ({ meta_data: meta }: Pick<ShopOrder, 'meta_data'>, name: string): unknown =>
   meta.find(({ key }) => key === name)?.value
 
-/** Returns the keys that Quayside has put on a line. */
+/** Returns the keys that Quayside has put on a line, or their marks. A mark is never shown: the link stands for it. */
 const keysOf = (line: ShopLine): string[] =>
   z.array(z.string()).safeParse(jsonIn(String(metaOf(line, KEYS_META)))).data ?? []
 
@@ -55,6 +64,20 @@ const lineOf = (order: ShopOrder, id: string): ShopLine | undefined =>
   order.line_items.find((line) => String(line.id) === id)
 
 const hasKey = (text: string | null, key: string): boolean => text !== null && `\n${text}\n`.includes(`\n${key}\n`)
+
+const isLink = (text: string): boolean => /^https?:\/\/\S+\/k\/[\w-]{43}$/.test(text)
+const linkIn = (shown: string | null): string | undefined => shown?.split('\n').find(isLink)
+
+/** Whether a text shows the customer a key. The link to the page of keys shows a key of which there is the mark alone. */
+const shows = (text: string | null, key: string, link: string | undefined): boolean =>
+  isMark(key) ? link !== undefined && hasKey(text, link) : hasKey(text, key)
+
+/** Returns the text of a line with more keys. The link to the page of keys stands last, in place of any earlier link. */
+function textWith(shown: string | null, keys: string[], link: string | undefined): string {
+  const there = shown?.split('\n') ?? []
+  const rest = link === undefined ? there : there.filter((text) => !isLink(text))
+  return [...rest, ...keys.filter((key) => !isMark(key)), ...(link === undefined ? [] : [link])].join('\n')
+}
 
 /** Whether a key has characters that WordPress changes in the mail of a completed order. */
 const isFragile = (key: string): boolean => /[%<>&\\]/.test(key)
@@ -78,15 +101,31 @@ export function wayOf(
 const isHandedOver = (order: ShopOrder, { ofLine }: Refunded): boolean =>
   order.line_items.every((line) => keysOf(line).length >= line.quantity - (ofLine.get(String(line.id)) ?? 0))
 
-/** Returns the text of a note with keys. WordPress changes quotes and dashes in a note, and leaves them alone in `code`. */
+/** Returns the keys of a line as a note has them. WordPress changes quotes and dashes in a note, and leaves them alone in `code`. */
 export function keysNote(label: string, line: Pick<ShopLine, 'name' | 'sku'> | undefined, keys: string[]): string {
   const name = plainText(line?.name ?? '')
   const about = [name, ...(line?.sku ? [`(${line.sku})`] : [])].filter((word) => word !== '').join(' ')
   const heading = about === '' ? `${label}:` : `${label}: ${about}`
-  return [escaped(heading), ...keys.map((key) => `<code>${escaped(key)}</code>`)].join('\n')
+  const shown = keys.filter((key) => !isMark(key))
+  return [escaped(heading), ...shown.map((key) => `<code>${escaped(key)}</code>`)].join('\n')
 }
 
-export const noteHas = (note: string, key: string): boolean => hasKey(plainText(note).replaceAll('\r', ''), key)
+/**
+ * Returns the text of a note. The link to the page of keys stands below all keys. The fragment of the link, which no browser sends,
+ * has the marks that the note is about, so that a repeat finds them.
+ */
+export function noteText(label: string, lines: NotedKeys[], link: string | undefined): string {
+  const texts = new Set(lines.map(({ line, keys }) => keysNote(label, line, keys)))
+  const marks = lines.flatMap(({ keys }) => keys.filter(isMark))
+  const target = marks.length === 0 ? link : `${link}#${marks.join(',')}`
+  return [...texts, ...(link === undefined ? [] : [`<a href="${target}"><code>${link}</code></a>`])].join('\n\n')
+}
+
+/** Whether a note has brought a key to the customer, or the link to the page of keys for a key of which there is the mark alone. */
+export const noteHas = (note: string, key: string, link?: string): boolean =>
+  isMark(key)
+    ? note.includes(key) && note.includes(`${link ?? ''}#`)
+    : hasKey(plainText(note).replaceAll('\r', ''), key)
 
 const shopNotes = z.array(z.object({ note: z.string(), customer_note: z.boolean().catch(false) }))
 
@@ -120,23 +159,29 @@ async function postNote(shop: Shop, order: number, note: string, isForCustomer: 
 
 const pushed = (answer: ShopAnswer): PushResult => (answer.ok ? CONFIRMED : answer.failure)
 
+/** Returns the link to the page of keys of an order: that of the call, or the link that waits in a line. */
+const linkOf = (shop: HandOverShop, order: ShopOrder): string | undefined =>
+  shop.link ?? order.line_items.flatMap((line) => linkIn(shownOf(line, shop)) ?? [])[0]
+
 /** Returns a function that says whether a note for the customer has a key. */
-async function readNoted(shop: Shop, order: ShopOrder): Promise<Read<(key: string) => boolean>> {
+async function readNoted(shop: HandOverShop, order: ShopOrder): Promise<Read<(key: string) => boolean>> {
   const notes = await readNotes(shop, order.id)
   if (notes.outcome !== 'read') return notes
   const sent = notes.value.filter(({ customer_note }) => customer_note)
-  return asRead((key: string) => sent.some(({ note }) => noteHas(note, key)))
+  const link = linkOf(shop, order)
+  return asRead((key: string) => sent.some(({ note }) => noteHas(note, key, link)))
 }
 
 /** Sends the customer these keys in one note, except keys that a note has already. */
 async function noteKeys(shop: HandOverShop, order: ShopOrder, ...lines: NotedKeys[]): Promise<PushResult> {
   const isNoted = await readNoted(shop, order)
   if (isNoted.outcome !== 'read') return isNoted
-  const texts = lines.flatMap(({ line, keys }) => {
+  const unsent = lines.flatMap(({ line, keys }) => {
     const rest = keys.filter((key) => !isNoted.value(key))
-    return rest.length === 0 ? [] : [keysNote(shop.handOver.label, line, rest)]
+    return rest.length === 0 ? [] : [{ line, keys: rest }]
   })
-  return texts.length === 0 ? CONFIRMED : postNote(shop, order.id, texts.join('\n\n'), true)
+  if (unsent.length === 0) return CONFIRMED
+  return postNote(shop, order.id, noteText(shop.handOver.label, unsent, linkOf(shop, order)), true)
 }
 
 /** Returns the keys that wait in lines for the mail of the completed order, except keys that the mail has brought before. */
@@ -145,7 +190,7 @@ const waitingKeys = (shop: HandOverShop, order: ShopOrder): KeysOfLine[] =>
     const shown = shownOf(line, shop)
     const keys = keysOf(line)
       .slice(sentOf(order, line))
-      .filter((key) => hasKey(shown, key))
+      .filter((key) => shows(shown, key, linkIn(shown)))
     return keys.length === 0 ? [] : [{ line, keys }]
   })
 
@@ -182,20 +227,22 @@ async function sendByNote(shop: HandOverShop, given: ShopOrder, fresh: KeysOfLin
   const noted = await noteKeys(shop, order, ...waiting, ...fresh)
   if (noted.outcome !== 'confirmed') return noted
   const lines = order.line_items.flatMap((line) => {
-    const [sent, more] = [keysFor(line, waiting), keysFor(line, fresh)]
-    if (sent.length + more.length === 0) return []
-    return [{ line, ...(sent.length > 0 && without(shop, line, sent)), all: [...keysOf(line), ...more] }]
+    const sent = waiting.find((one) => one.line.id === line.id)
+    const more = keysFor(line, fresh)
+    if (!sent && more.length === 0) return []
+    return [{ line, ...(sent && without(shop, sent)), all: [...keysOf(line), ...more] }]
   })
   // The mark also counts the keys of this note. Otherwise Quayside would complete the order again, and the mail repeat its keys.
   const mark = isCompletedByUs(order) ? markOf(order, fresh) : {}
   return afterKeys(pushed(await putLines(shop, order, lines, mark)))
 }
 
-/** Returns a line that no longer shows these keys. */
-function without(shop: HandOverShop, line: ShopLine, gone: readonly string[]): StoredLine {
+/** Returns a line that no longer shows these of its waiting keys. The link leaves the line with the last of them. */
+function without(shop: HandOverShop, { line, keys }: KeysOfLine, gone = keys): StoredLine {
+  const isLast = gone.length === keys.length
   const rest = shownOf(line, shop)
     ?.split('\n')
-    .filter((key) => !gone.includes(key))
+    .filter((text) => !gone.includes(text) && !(isLast && isLink(text)))
   return { line, all: keysOf(line), shown: rest?.join('\n') || null }
 }
 
@@ -207,10 +254,9 @@ async function clearNoted(shop: HandOverShop, order: ShopOrder, mayBeSent = fals
   if (waiting.length === 0 || (isSingle && !mayBeSent)) return asRead(order)
   const isNoted = await readNoted(shop, order)
   if (isNoted.outcome !== 'read') return isNoted
-  const noted = waiting.flatMap(({ line, keys }) => {
-    const gone = keys.filter(isNoted.value)
-    return gone.length === 0 ? [] : [without(shop, line, gone)]
-  })
+  const noted = waiting
+    .map((one) => without(shop, one, one.keys.filter(isNoted.value)))
+    .filter(({ line, shown }) => shown !== shownOf(line, shop))
   if (noted.length === 0) return asRead(order)
   return readAs(await putLines(shop, order, noted), shopOrder, notAnOrder(true))
 }
@@ -277,10 +323,14 @@ async function keptHere(
   return { outcome: 'not_entitled', standing: stands, units, detail }
 }
 
-export async function fulfil(
-  shop: HandOverShop,
-  { order: { reference }, line: { id }, keys, unanswered = [] }: Parameters<Store['fulfil']>[0],
-): Promise<FulfilResult> {
+export async function fulfil(given: HandOverShop, update: Parameters<Store['fulfil']>[0]): Promise<FulfilResult> {
+  const {
+    order: { reference },
+    line: { id },
+    keys,
+    unanswered = [],
+  } = update
+  const shop = shopFor(given, update)
   if (keys.length === 0) return CONFIRMED
   const read = await readOrder(shop, reference)
   if (read.outcome !== 'read') return read
@@ -289,16 +339,32 @@ export async function fulfil(
   if (!line) return (await keptHere(shop, order, id, keys, unanswered)) ?? refused(404, `the order has no line ${id}`)
   const [all, shown] = [keysOf(line), shownOf(line, shop)]
   const fresh = keys.filter((key) => !all.includes(key))
-  if (fresh.length === 0) {
-    // Not Quayside but someone else completed the order, so its mail may have left before these keys were in the line.
-    const unseen =
-      order.status === 'completed' && !isCompletedByUs(order) ? keys : keys.filter((key) => !hasKey(shown, key))
-    return unseen.length === 0 ? CONFIRMED : afterKeys(await noteKeys(shop, order, { line, keys: unseen }))
-  }
+  if (fresh.length === 0) return bringAgain(shop, order, { line, all, shown }, keys)
   const kept = fresh.length === keys.length ? await keptHere(shop, order, id, keys, unanswered) : undefined
   if (kept) return kept
   if (wayOf(order, fresh, shop.handOver) === 'note') return sendByNote(shop, order, [{ line, keys: fresh }])
   return sendByMail(shop, order, { line, all: [...all, ...fresh], shown }, fresh)
+}
+
+/** Gives the customer those keys of a line that may not have reached them, and the link that is valid now. */
+async function bringAgain(
+  shop: HandOverShop,
+  order: ShopOrder,
+  { line, all, shown = null }: StoredLine,
+  keys: string[],
+): Promise<FulfilResult> {
+  // The shop has a link of a lost database: that page is gone. The mail of the completed order can still bring the new link.
+  const old = linkIn(shown)
+  const isOld = old !== undefined && shop.link !== undefined && old !== shop.link
+  const text = isOld ? textWith(shown, [], shop.link) : shown
+  const byUs = isCompletedByUs(order)
+  const isMailed = order.status === 'completed' || byUs
+  // Not Quayside but someone else completed the order, so its mail may have left before these keys were in the line.
+  const mayLack = order.status === 'completed' && !byUs
+  const unseen = mayLack ? keys : keys.filter((key) => !shows(isMailed ? shown : text, key, shop.link))
+  const noted = unseen.length === 0 ? CONFIRMED : afterKeys(await noteKeys(shop, order, { line, keys: unseen }))
+  if (noted.outcome !== 'confirmed' || !isOld) return noted
+  return afterKeys(pushed(await putLines(shop, order, [{ line, all, shown: text }])))
 }
 
 /** Puts keys on a line: the mail of the completed order prints them. @param stored the line, with the text that it shows now */
@@ -309,13 +375,14 @@ async function sendByMail(
   fresh: string[],
 ): Promise<FulfilResult> {
   const unseen = fresh.filter((key) => !hasKey(shown, key))
-  const text = [...(shown === null ? [] : [shown]), ...unseen].join('\n')
+  const text = textWith(shown, unseen, shop.link)
   const put = await putLines(shop, order, [{ line, all, shown: text }])
   const after = readAs(put, shopOrder, notAnOrder(true))
   if (after.outcome !== 'read') return after
   const stored = lineOf(after.value, String(line.id))
-  const isKept = (key: string) => stored && keysOf(stored).includes(key) && hasKey(shownOf(stored, shop), key)
-  if (!fresh.every(isKept)) {
+  const left = stored ? shownOf(stored, shop) : null
+  const isKept = (key: string) => stored && keysOf(stored).includes(key) && shows(left, key, shop.link)
+  if (!fresh.every(isKept) || (shop.link !== undefined && !hasKey(left, shop.link))) {
     // A plug-in changes the text of lines. Therefore the customer gets the keys by note, and the line gets its former text back.
     const noted = await noteKeys(shop, order, { line, keys: fresh })
     if (noted.outcome !== 'confirmed') return afterKeys(noted)
@@ -390,9 +457,13 @@ export async function closeOrder(
   return state === 'fulfilled' ? CONFIRMED : remark(shop, reference, id, closingRemarks[state])
 }
 
-export async function resend(shop: HandOverShop, { reference, lines }: ResentOrder): Promise<PushResult> {
-  const read = await readOrder(shop, reference)
+export async function resend(given: HandOverShop, order: ResentOrder & OfKeys): Promise<ResendResult> {
+  const { link, handOver } = shopFor(given, order)
+  const read = await readOrder(given, order.reference)
   if (read.outcome !== 'read') return read
-  const texts = lines.map(({ id, keys }) => keysNote(shop.handOver.label, lineOf(read.value, id), keys))
-  return postNote(shop, read.value.id, texts.join('\n\n'), true)
+  const lines = order.lines.map(({ id, keys }) => ({ line: lineOf(read.value, id), keys }))
+  const noted = await postNote(given, read.value.id, noteText(handOver.label, lines, link), true)
+  if (noted.outcome !== 'confirmed' || link === undefined) return noted
+  const what = order.by === 'link' ? 'the link to their page of keys' : 'the keys and the link to their page'
+  return { ...noted, detail: `The shop has sent the customer a note with ${what}.` }
 }

@@ -323,7 +323,7 @@ export const mistakes: readonly Mistake[] = [
     edits: [
       {
         file: 'stores/woocommerce/hand-over.ts',
-        find: 'sent.some(({ note }) => noteHas(note, key))',
+        find: 'sent.some(({ note }) => noteHas(note, key, link))',
         replace: 'false',
       },
     ],

@@ -54,7 +54,9 @@ function booksOfOneOrder() {
     /** A note for the customer, and its mail, which prints the lines of the order too. */
     noteMailed: (note: string, to = EMAIL, at = order.completedAt ?? 0) => {
       order.notes.push({ id: mails.length, author: '', note, isForCustomer: true, createdAt: 0 })
-      mails.push({ order: order.id, kind: 'customer_note', to, at, text: `${note}\nLicence key: ${KEY}` })
+      const printed = `Licence key: ${KEY}`
+      const parts = { text: `${note}\n${printed}`, words: [note], lines: [printed] }
+      mails.push({ order: order.id, kind: 'customer_note', to, at, ...parts })
     },
   }
 }
