@@ -359,7 +359,7 @@ const linkOf = (
  * the fulfilment leaves with it. Each step reads before it writes, so a repeat finds what an attempt without an answer left.
  */
 export async function fulfil(shop: Shop, update: KeysUpdate): Promise<FulfilResult> {
-  const { id, order: ref, line: asked, keys, deliveredNow = update.delivered, unanswered = [] } = update
+  const { id, order: ref, line: asked, keys, deliveredNow = update.delivered, unanswered = [], replaces } = update
   if (keys.length === 0) return CONFIRMED
   const { reference } = ref
   const read = await readOrder(shop, reference, asked.id)
@@ -389,13 +389,15 @@ export async function fulfil(shop: Shop, update: KeysUpdate): Promise<FulfilResu
   const delivered = deliveredNow + unanswered.length - missingKeys(on, unanswered).length
   if (isNew && units < delivered) return refundedNow(units)
   const link = linkOf(shop, order, update)
-  const putOn = () => keep(shop, reference, { id: asked.id, heading: headingOf(line), by: update.by }, keys, on)
+  // Keys that come in place of others bring no unit: nothing is fulfilled for them, and the customer is written to again.
+  const ofLine = { id: asked.id, heading: headingOf(line), by: update.by, ...(replaces && { handedOver: 0 }) }
+  const putOn = () => keep(shop, reference, ofLine, keys, on)
   if (standing === 'cancelled' || units === 0) return putOn()
   const before = await readFulfilments(shop, reference, asked.id)
   if (before.outcome !== 'read') return before
   // A hand-over fulfils only as many units as it has keys, because another hand-over may bring other keys of the line.
   const total = (on.units[asked.id] ?? 0) + fresh.length
-  const wanted = Math.min(keys.length, total - before.value.units)
+  const wanted = replaces ? 0 : Math.min(keys.length, total - before.value.units)
   const plan = planFulfilment(before.value.orders, wanted)
   if (plan.outcome === 'unknown') {
     const detail =
@@ -424,7 +426,10 @@ export async function fulfil(shop: Shop, update: KeysUpdate): Promise<FulfilResu
   const kept = await putOn()
   if (kept.outcome !== 'confirmed') return isLate ? afterKeys(kept) : kept
   const { fulfilments } = before.value
-  if (isLate) return writeLate(shop, fulfilments, link)
+  if (isLate) {
+    const late = await writeLate(shop, fulfilments, link)
+    return replaces && late.outcome === 'confirmed' ? CONFIRMED : late
+  }
   const fulfilled = await fulfilUnits(shop, update, plan, total, link)
   // What an earlier attempt fulfilled may lack the link, or have that of a page which a lost database knew.
   const isShown = fresh.length > 0 || (fulfilments.length === 0 && plan.locations.length > 0)
@@ -468,9 +473,12 @@ async function fulfilUnits(
   return CONFIRMED
 }
 
-function remarkLate(shop: Shop, { id, order, line, keys, by }: KeysUpdate): Promise<PushResult> {
+function remarkLate(shop: Shop, { id, order, line, keys, by, replaces }: KeysUpdate): Promise<PushResult> {
+  const why = replaces
+    ? `a licence key of ${line.sku} did not work, and another one came in its place.`
+    : `the order was fulfilled in the shop before ${keys.length} licence keys of ${line.sku} came.`
   const what = by === 'link' ? 'The link to them is' : 'They are'
-  const words = `Quayside: the order was fulfilled in the shop before ${keys.length} licence keys of ${line.sku} came. ${what} on the order now, and the shop is asked to write to the customer again. Should no mail leave, send it from the order.`
+  const words = `Quayside: ${why} ${what} on the order now, and the shop is asked to write to the customer again. Should no mail leave, send it from the order.`
   return remark(shop, order.reference, id, words)
 }
 

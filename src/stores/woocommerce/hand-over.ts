@@ -296,8 +296,7 @@ async function keptHere(
   shop: HandOverShop,
   order: ShopOrder,
   id: string,
-  keys: string[],
-  unanswered: string[],
+  { keys, unanswered = [], replaces, replacements = [] }: KeysUpdate,
 ): Promise<FulfilResult | undefined> {
   const isAsRead = hasKnownRefunds(shop, order)
   const refunded = await readRefunds(shop, order)
@@ -307,8 +306,10 @@ async function keptHere(
   const units = lines.find((one) => one.id === id)?.quantity ?? 0
   const hold = fault ?? (refunded.unnamed > 0n && !isAsRead ? 'money was refunded since it was read' : undefined)
   const stands = standing === 'paid' && hold !== undefined ? 'held' : standing
-  const had = line ? keysOf(line) : []
-  const hasRoom = (noted: number) => stands === 'paid' && had.length + noted + keys.length <= units
+  // A key that comes in place of another one brings no unit.
+  const had = (line ? keysOf(line) : []).filter((key) => !replacements.includes(key))
+  const fresh = replaces ? 0 : keys.length
+  const hasRoom = (noted: number) => stands === 'paid' && had.length + noted + fresh <= units
   // A note may have brought these keys of the line although its answer, and so the line itself, says nothing of them.
   const others = unanswered.filter((key) => !had.includes(key))
   if (hasRoom(others.length)) return undefined
@@ -323,26 +324,24 @@ async function keptHere(
   return { outcome: 'not_entitled', standing: stands, units, detail }
 }
 
-export async function fulfil(given: HandOverShop, update: Parameters<Store['fulfil']>[0]): Promise<FulfilResult> {
-  const {
-    order: { reference },
-    line: { id },
-    keys,
-    unanswered = [],
-  } = update
+type KeysUpdate = Parameters<Store['fulfil']>[0]
+
+export async function fulfil(given: HandOverShop, update: KeysUpdate): Promise<FulfilResult> {
+  const { keys, replaces } = update
+  const [{ reference }, { id }] = [update.order, update.line]
   const shop = shopFor(given, update)
   if (keys.length === 0) return CONFIRMED
   const read = await readOrder(shop, reference)
   if (read.outcome !== 'read') return read
   const order = read.value
   const line = lineOf(order, id)
-  if (!line) return (await keptHere(shop, order, id, keys, unanswered)) ?? refused(404, `the order has no line ${id}`)
+  if (!line) return (await keptHere(shop, order, id, update)) ?? refused(404, `the order has no line ${id}`)
   const [all, shown] = [keysOf(line), shownOf(line, shop)]
   const fresh = keys.filter((key) => !all.includes(key))
   if (fresh.length === 0) return bringAgain(shop, order, { line, all, shown }, keys)
-  const kept = fresh.length === keys.length ? await keptHere(shop, order, id, keys, unanswered) : undefined
+  const kept = fresh.length === keys.length ? await keptHere(shop, order, id, update) : undefined
   if (kept) return kept
-  if (wayOf(order, fresh, shop.handOver) === 'note') return sendByNote(shop, order, [{ line, keys: fresh }])
+  if (replaces || wayOf(order, fresh, shop.handOver) === 'note') return sendByNote(shop, order, [{ line, keys: fresh }])
   return sendByMail(shop, order, { line, all: [...all, ...fresh], shown }, fresh)
 }
 
