@@ -97,7 +97,13 @@ async function dutiesOf(visit: Visit, status: StatusView): Promise<Duty[]> {
       ),
     ),
     ...stores.flatMap(({ store, name, listings, ...proof }) => [
-      ...grouping('held', isUnproven(proof) ? 1 : 0, `${name} is not proven`, `/stores/${store}`, NOT_PROVEN),
+      ...grouping(
+        'held',
+        isUnproven(proof) ? 1 : 0,
+        `${name} is not proven`,
+        `/stores/${store}`,
+        sentenceOf(NOT_PROVEN),
+      ),
       ...grouping(
         'held',
         listings.held ?? 0,

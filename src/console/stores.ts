@@ -197,7 +197,8 @@ const shopFacts = (shop: NonNullable<StoreView['shop']>, now: number): Fact[] =>
   ],
 ]
 
-function actionsOf(visit: Visit, { id, name, kindLabel, callbackSecret, needsProof }: StoreView): Html {
+function actionsOf(visit: Visit, store: StoreView): Html {
+  const { id, name, kindLabel, callbackSecret } = store
   const { role } = visit.caller
   const isOperator = role !== 'viewer'
   const [test, confirm] = [formOf(visit, 'deed', 'test'), formOf(visit, 'deed', 'confirm')]
@@ -214,7 +215,7 @@ function actionsOf(visit: Visit, { id, name, kindLabel, callbackSecret, needsPro
     })
   }${
     isOperator &&
-    needsProof &&
+    isUnproven(store) &&
     act({
       summary: 'Confirm a mail…',
       to: `/stores/${id}/confirm`,

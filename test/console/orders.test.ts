@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { openLine } from '../../src/keys/key-pages.ts'
 import { openApi } from '../support/api-world.ts'
 import { auditOf, peopleOf } from '../support/console-data.ts'
 import { keysShort, orderedTwice } from '../support/reviews.ts'
@@ -214,6 +215,30 @@ describe('one order', () => {
     expect(page.text).not.toContain(key)
     expect(page.text).toContain('1 key of line 1: the customer lost the mail.')
     expect((await auditOf(world)).filter(({ action }) => action === 'order.reveal')).toHaveLength(1)
+  })
+
+  test('says which keys its customer opened, shows an admin the address of the page with the keys, and withdraws it', async () => {
+    const world = await openApi({ keyPagesAt: 'https://quayside.example' })
+    const { page, act } = peopleOf(world)
+    const [offer] = await world.offers()
+    await world.order('1001', [{ sku: offer?.sku ?? '', quantity: 2 }])
+    await world.pass(10_000)
+    const order = `/orders/${STORE}/1001`
+    const revealed = await act('admin', `${order}/reveal`, { line: '1', reason: 'the mail was lost' })
+    const token = /https:\/\/quayside\.example\/k\/([\w-]{43})/.exec(revealed.text)?.[1] ?? ''
+    expect(revealed.text).toContain('A key that you open there counts as opened by the customer.')
+    const seen = await openLine({ ...world.ordering, pageDays: 365 }, token, '1', '203.0.113.0/24')
+    expect(seen?.keys.size).toBe(2)
+    const { text } = await page('admin', order)
+    expect(text).toContain('The customer opened keys')
+    expect(text).toContain('from the network 203.0.113.0/24')
+    expect(text).not.toContain(token)
+    expect((await page('viewer', order)).text).not.toContain('Withdraw the page of keys…')
+    expect((await act('operator', `${order}/withdraw-keys`, { deed: 'withdraw', reason: '' })).status).toBe(400)
+    await act('operator', `${order}/withdraw-keys`, { deed: 'withdraw', reason: 'charged back' })
+    const after = (await page('operator', order)).text
+    expect(after).toContain('The page opens no key any more.')
+    expect(after).toContain('Withdraw the page of keys: it is withdrawn.')
   })
 
   test('that is not there is said so', async () => {

@@ -52,11 +52,19 @@ export async function confirmMail(ordering: Ordering, store: string, order: stri
   return (await readProofs(db)).get(store) ?? null
 }
 
-export async function proofFindings({ db }: Pick<Ordering, 'db'>, store: ConfiguredStore): Promise<StoreFinding[]> {
+/** @param order the order that is walked along; undefined: none */
+export async function proofFindings(
+  { db }: Pick<Ordering, 'db'>,
+  store: ConfiguredStore,
+  order: string | undefined,
+): Promise<StoreFinding[]> {
   const { needsProof, proven } = proofOf(store, await readProofs(db))
   if (!needsProof) return []
   if (proven) return [sound('proof', `by the ${proven.by} of order ${proven.order}, ${instant(proven.at)}`)]
-  const fix = `Buy something in it yourself, then: quayside stores test ${store.id} --order <its number>.`
+  const fix =
+    order === undefined
+      ? `Buy something in it yourself, then: quayside stores test ${store.id} --order <its number>.`
+      : 'It is, once a key of the order is opened on its page, or its mail is confirmed.'
   return [doubtful('proof', 'it is not known that its customers get at their keys', fix)]
 }
 

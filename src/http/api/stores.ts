@@ -140,7 +140,7 @@ export function storeOperations(context: ApiContext) {
         const findings = [
           ...(await testStore(db, store, adapter, publicUrl)),
           ...(order === undefined ? [] : await orderFindings(ordering, configured, order)),
-          ...(await proofFindings(ordering, configured)),
+          ...(await proofFindings(ordering, configured, order)),
         ]
         const healthy = findings.every(({ state }) => state !== 'failed')
         if (healthy) await db.commit(endPause(store, ordering.now()))
