@@ -35,6 +35,8 @@ export interface CampaignOptions {
   offers: number
   seed: number
   folder: string
+  /** Whether customers get a link to their keys. A shop of WooCommerce has none here. */
+  isLinked?: boolean
   /** The weather stays bad until this share of the paid orders is done (default: 0.6, so that most keys are handed over in it). */
   struckUntil?: number
   onProgress?: (progress: Progress) => void
@@ -147,6 +149,7 @@ export async function runShopCampaign(options: CampaignOptions): Promise<Outcome
       restAt = isAtRest(folder) ? Math.min(restAt, clock.now()) : Infinity
       return clock.now() > restAt + HOUR_MS
     })
+    await shop.customersOpen?.(scene.url)
     service.signal('SIGTERM')
     const { code } = await service.ended()
     shop.entitled.look(shop.ordersNow())
@@ -179,7 +182,7 @@ export async function runShopCampaign(options: CampaignOptions): Promise<Outcome
   }
 }
 
-async function openScene({ kind, folder, offers }: CampaignOptions, chance: Chance): Promise<Scene> {
+async function openScene({ kind, folder, offers, isLinked = false }: CampaignOptions, chance: Chance): Promise<Scene> {
   const clockFile = path.join(folder, 'fast-clock')
   const clock = createFastClock(clockFile, SPEED)
   const dialect = { ...DIALECT, ...TIMES }
@@ -200,7 +203,7 @@ async function openScene({ kind, folder, offers }: CampaignOptions, chance: Chan
   const { items } = sandbox.world.offers.list({}, 0, offers)
   for (const { id } of items) sandbox.world.offers.change(id, { stock: STOCK })
   // The merchant sells a third of the offers before the service comes; it makes the others.
-  const shop = await OPENINGS[kind]({ now, own: items.filter((_, index) => index % 3 === 0) })
+  const shop = await OPENINGS[kind]({ now, own: items.filter((_, index) => index % 3 === 0), isLinked })
   const store = { id: STORE, name: 'Shop', ...shop.settings }
   const port = await freePort()
   const configFile = writeDemoConfig({

@@ -1,5 +1,5 @@
 /**
- * `npm run shop -- [--kind woocommerce|shopify] [--orders N] [--seed S]`: Quayside, as a process that is killed, beside a shop
+ * `npm run shop -- [--kind woocommerce|shopify] [--deliver link|keys] [--orders N] [--seed S]`: Quayside, as a process that is killed, beside a shop
  * whose requests fail. The last line is one JSON object; the exit code is 1 unless it says `passed`, and then the folder of the run stays.
  *
  * A seed fixes what customers buy, when the service dies, and which fault comes next. It does not fix how processes interleave.
@@ -15,12 +15,16 @@ const { values } = parseArgs({
     kind: { type: 'string', default: 'woocommerce' },
     orders: { type: 'string', default: '500' },
     seed: { type: 'string', default: '1' },
+    deliver: { type: 'string', default: 'link' },
   },
 })
 const kind = KINDS.find((one) => one === values.kind)
 const [orders, seed] = [Number(values.orders), Number(values.seed)]
-if (!kind || ![orders, seed].every(Number.isSafeInteger) || orders < 1) {
-  process.stderr.write('usage: npm run shop -- [--kind woocommerce|shopify] [--orders N] [--seed S]\n')
+const isLinked = values.deliver === 'link'
+if (!kind || !['link', 'keys'].includes(values.deliver) || ![orders, seed].every(Number.isSafeInteger) || orders < 1) {
+  process.stderr.write(
+    'usage: npm run shop -- [--kind woocommerce|shopify] [--deliver link|keys] [--orders N] [--seed S]\n',
+  )
   process.exit(2)
 }
 const OFFERS = 60
@@ -40,7 +44,7 @@ function onProgress({ phase, bought, completed, kills }: Progress): void {
 }
 
 const folder = mkdtempSync(path.join(tmpdir(), 'quayside-shop-'))
-const outcome = await runShopCampaign({ kind, orders, offers: OFFERS, seed, folder, onProgress })
+const outcome = await runShopCampaign({ kind, orders, offers: OFFERS, seed, folder, isLinked, onProgress })
 if (process.stderr.isTTY) process.stderr.write('\r\x1b[K')
 const { faults, kills, figures, ...counts } = outcome
 const passed = faults.length === 0 && kills.length === KILLS

@@ -31,11 +31,13 @@ export interface ShopOpening {
   now: () => number
   /** What the merchant sells before the service comes. */
   own: readonly { sku: string; name: string }[]
+  /** Whether customers get a link to their keys. */
+  isLinked: boolean
 }
 
 export interface PlayedShop extends Exposed {
   /** What the configuration says of it. */
-  settings: { kind: string; url: string; create: 'draft' | 'publish'; growth?: 'buy' }
+  settings: { kind: string; url: string; create: 'draft' | 'publish'; growth?: 'buy'; deliver?: 'link' | 'keys' }
   /** Its two credentials, joined by a colon. */
   credentials: string
   /** SKUs that have a price of the service, and are shown to customers. */
@@ -51,6 +53,8 @@ export interface PlayedShop extends Exposed {
   ordersNow: () => OrderNow[]
   /** Products that the service made. */
   created: () => number
+  /** Customers open the pages that they find links to. @param origin where the service is reached */
+  customersOpen?: (origin: string) => Promise<void>
   /** @returns one sentence for each thing that is wrong; none where all is right */
   faultsIn: (books: SupplierBooks) => string[]
   /** What the outcome says of this kind alone. */

@@ -2,6 +2,7 @@
 import type { ShopifyMail, ShopifyOrder } from '../../shops/shopify-orders.ts'
 import type { ShopifyShop } from '../../shops/shopify-shop.ts'
 import type { SupplierBooks } from './played-shop.ts'
+import { linkFaults, type OpenedKeys } from './shopify-pages.ts'
 import { keysOfLines, moneyFaults, productFaults, unboughtOf } from './verdict.ts'
 
 export interface ShopifyBooks extends SupplierBooks {
@@ -14,6 +15,8 @@ export interface ShopifyBooks extends SupplierBooks {
   changed: ReadonlySet<string>
   /** Orders that the merchant fulfilled whole. One that was fulfilled when it was read first is left to a person, who buys nothing here. */
   fulfilledByHand: ReadonlySet<string>
+  /** What customers have opened, where they get a link; undefined where they get keys. */
+  opened?: OpenedKeys | undefined
   /** Units of each product before the service came: more than the supplier ever has. */
   oldStock: number
 }
@@ -43,7 +46,10 @@ export function faultsIn(books: ShopifyBooks): string[] {
       ...foreignKeys(books, order, lineOfKey),
       ...(books.changed.has(order.id) || leftAlone.has(order.id)
         ? []
-        : [...keyFaults(books, order, issued), ...mailFaults(books, order, issued, mails.get(order.id) ?? [])]),
+        : books.opened
+          ? linkFaults(books, books.opened, order, issued)
+          : [...keyFaults(books, order, issued), ...mailFaults(books, order, issued, mails.get(order.id) ?? [])]),
+      ...foreignPages(books, order, lineOfKey),
       ...merchantFaults(order),
     ]),
     ...strayFaults(books, lineOfKey),
@@ -76,6 +82,13 @@ const foreignKeys = ({ shop }: ShopifyBooks, { id }: ShopifyOrder, lineOfKey: Ma
   keysShown(shop.metafieldsOf(id)).flatMap((key) => {
     const line = lineOfKey.get(key)
     return line === undefined || line.startsWith(`${id}/`) ? [] : [`order ${id} has a key of line ${line}`]
+  })
+
+/** The page of an order shows no key of another one. */
+const foreignPages = ({ opened }: ShopifyBooks, { id }: ShopifyOrder, lineOfKey: Map<string, string>): string[] =>
+  (opened?.get(id) ?? []).flatMap((key) => {
+    const line = lineOfKey.get(key)
+    return line?.startsWith(`${id}/`) ? [] : [`the page of the order ${id} has a key of line ${line}`]
   })
 
 /** Each key of a paid line stands on its order once, in a metafield of keys, and so many units are fulfilled. */
