@@ -1,4 +1,5 @@
 /** What a customer reads of how a key is redeemed: the merchant's text, and nothing that it should not be able to do. */
+import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { configShape } from '../../src/config/config.ts'
 import { redeemText } from '../../src/keys/redeem.ts'
@@ -92,6 +93,16 @@ test('stands folded under a line whose keys are here, and open under the keys th
   const text = '<summary>How to redeem</summary><div class="how"><p>Enter it <em>there</em>.</p>'
   expect((await call('GET')).text).toContain(`<details>${text}`)
   expect((await open()).text).toContain(`<details open>${text}`)
+})
+
+test('is written as the document shows', () => {
+  const page = readFileSync(new URL('../../docs/keys-page.md', import.meta.url), 'utf8')
+  const [, example = ''] = /```json\n([\s\S]*?)```/.exec(page) ?? []
+  const { redeem } = configShape.shape.keys.parse(JSON.parse(`{${example}}`).keys)
+  const says = (offer: { productId: string; category: string }) => String(redeemText(redeem, offer, 'de-AT'))
+  expect(says({ productId: 'prd-1042', category: 'Office' })).toContain('<strong>Redeem a code</strong>')
+  expect(says({ productId: 'prd-1', category: 'Office' })).toContain('Geben Sie den Schlüssel')
+  expect(says({ productId: 'prd-1', category: 'Games' })).toContain('href="mailto:help@shop.example"')
 })
 
 test.each([
