@@ -96,7 +96,7 @@ const groups: { why: string; words: Record<string, string> }[] = [
       limit: 'cli',
       local_stock: 'sandbox storage',
       name: 'cli domain fitting http keys listings storage',
-      page: 'cli',
+      page: 'cli http keys storage',
       productId: 'http listings ordering sandbox storage supplier',
       product_id: 'sandbox storage',
       provider_stock: 'sandbox storage',

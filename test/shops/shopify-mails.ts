@@ -86,11 +86,11 @@ function trackingOf({ tracking }: ShopifyFulfilment) {
   }
 }
 
-/** Addresses of the links that somebody reads. */
+/** Addresses of the links that a reader sees. */
 export const linksIn = (html: string): string[] =>
   [...html.matchAll(/<a [^>]*href="([^"]*)"/g)].map(([, url = '']) => url.replaceAll('&amp;', '&'))
 
-/** What somebody reads, line by line. A link is its text, and its address in brackets. */
+/** What a reader sees, line by line. A link is its text, and its address in brackets. */
 export const textOf = (html: string): string =>
   html
     .replaceAll(/<br ?\/?>\n?/g, '\n')
