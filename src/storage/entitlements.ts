@@ -184,16 +184,18 @@ const unitsGranted = sql`coalesce((
   join entitlement_lines el on el.store = e.store and el.reference = e.reference and el.line = sl.line
   where sl.id = purchases.line_id
 ), 0)`
-/** Each part in place of a key that does not work brings its own room: the replaced key goes on counting as bought. */
-const unitsReplaced = sql`(select count(distinct r.part) from purchases r where r.line_id = purchases.line_id and r.claim is not null)`
-/** Whether the granted units of the line have room for the purchase, next to all that is bought or under way for the line. */
+/**
+ * Whether the granted units of the line have room for the purchase, next to all that is bought or under way for the line. A
+ * purchase in place of a key that does not work needs no unit: each claim has room for one.
+ */
 const fitsUnits = sql`purchases.quantity + coalesce((
     select sum(case
       when o.state in (${over}) then ${leftOf('o')}
       when o.state in ('planned', 'waiting') and o.sends = 0 then 0
       else o.quantity end)
-    from purchases o where o.line_id = purchases.line_id and o.id <> purchases.id
-  ), 0) <= ${unitsGranted} + ${unitsReplaced}`
+    from purchases o
+    where o.line_id = purchases.line_id and o.claim is not distinct from purchases.claim and o.id <> purchases.id
+  ), 0) <= case when purchases.claim is null then ${unitsGranted} else 1 end`
 const withinUnits = change(1, (purchaseId: string) =>
   build
     .update(purchases)
