@@ -206,6 +206,15 @@ describe('a form', () => {
     expect(await reveals()).toHaveLength(2)
   })
 
+  test('that is sent from two networks in one minute is evidence of both', async () => {
+    const { call, url, reveals } = await openWithKeys({ quantity: 1, proxies: ['127.0.0.1'] })
+    for (const address of ['203.0.113.9', '198.51.100.9', '203.0.113.10']) {
+      const headers = { 'content-type': form, 'x-forwarded-for': address }
+      await call('POST', url, { headers, body: 'line=1' })
+    }
+    expect((await reveals()).map(({ network }) => network)).toEqual(['203.0.113.0/24', '198.51.100.0/24'])
+  })
+
   test('names a line of its own order, or opens nothing', async () => {
     const { app, order, open, reveals, orderId, expectNoKey } = await openWithKeys()
     const other = await order('1002')
