@@ -359,6 +359,18 @@ describe('doctor', () => {
     expect(one.of('listings')).toMatchObject([{ fix: 'npx quayside listings list --state held' }])
   })
 
+  it('warns of a shop that is not proven, with the command that proves it, and fails for none', async () => {
+    const shop = { store: 'shop-4f7k2m9q', listings: {}, needsProof: true }
+    const examined = async (proven: object | null) =>
+      examine(
+        (await startSetUp({ answers: { 'GET /status': () => ({ freeze: null, stores: [{ ...shop, proven }] }) } }))
+          .config,
+      )
+    const { of } = await examined(null)
+    expect(of('proof')).toMatchObject([{ level: 'warn', fix: expect.stringContaining('stores test shop-4f7k2m9q') }])
+    expect((await examined({ at: '2026-03-01T09:30:00.000Z', by: 'page' })).of('proof')).toEqual([])
+  })
+
   it('does not call a service well that could not read the catalogue', async () => {
     const failure = { run: 'run-1', at: '2026-08-02T14:00:00.000Z', error: 'the supplier cannot be reached' }
     const freshness = { catalogueAt: null, catalogueFailure: failure, balanceAt: null }
