@@ -27,6 +27,7 @@ import { shopify } from '../src/stores/shopify/kind.ts'
 import { APP_NAMESPACE } from '../src/stores/shopify/orders.ts'
 import type { StoreKind } from '../src/stores/store-kind.ts'
 import { everyStore } from '../src/stores/store-settings.ts'
+import { rendered, textOf } from './shops/shopify-mails.ts'
 import { corner } from './stores/corner/kind.ts'
 import { databaseFile } from './support/database.ts'
 
@@ -287,6 +288,9 @@ describe('the page for shops of Shopify', () => {
     expect(texts, 'the names that the lines make are those of metafields with keys').toHaveLength(1)
     expect(lines).toContain("'keys_' | append: number")
     expect(lines).toContain(`(1..${METAFIELDS_MAX})`)
+    const own = 'app--123456--quayside'
+    const metafields = { [own]: { keys_1: { value: 'Game\nA<1' }, keys_12: { value: 'Game\nB' } } }
+    expect(textOf(rendered(lines, { order: { metafields } }))).toBe('Game\nA<1\nGame\nB')
     expect([...lines.matchAll(/metafields\['([^']+)'\]/g)].map(([, name]) => name)).toEqual(
       Array(2).fill(APP_NAMESPACE.replace('$app:', 'app--123456--')),
     )

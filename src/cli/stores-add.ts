@@ -12,6 +12,7 @@ import {
   readText,
 } from '../config/config.ts'
 import { counted } from '../domain/figures.ts'
+import type { KeyWay } from '../domain/store-update.ts'
 import { sentence } from '../domain/text-layout.ts'
 import { Failure, type FieldFault } from '../errors.ts'
 import { webhookOfShop } from '../installation.ts'
@@ -103,7 +104,7 @@ export async function runAddShop(io: Io, kind: ShopKind, options: AddOptions): P
     // A person who answered questions has seen the findings and the matches already.
     const before = asks ? '' : `${findingsText(shop.findings, proseWidth(io))}\n${matchesText(matches, io)}`
     print(io, options.json, document, () => {
-      return `${before}\n${resultText(added, questions.remaining, next, proseWidth(io))}`
+      return `${before}\n${resultText(added, kind.deliver, questions.remaining, next, proseWidth(io))}`
     })
   } finally {
     terminal?.close()
@@ -271,11 +272,13 @@ function write(io: Io, file: string, store: { id: string }, { key, secret, previ
 
 function resultText(
   { config, credentialsFile, id }: ReturnType<typeof write>,
-  remaining: string | null,
+  wanted: KeyWay,
+  remaining: ShopQuestions['remaining'],
   next: Pair[],
   width: number,
 ): string {
   const url = webhookOfShop(config, id)
+  const deliver = config.stores.at(-1)?.deliver ?? 'keys'
   const orders =
     url === null
       ? 'There is no publicUrl: the service asks the shop for its orders every minute, and that alone works.'
@@ -284,7 +287,12 @@ function resultText(
     `Written: the store ${id} into ${config.file}, its credentials into ${credentialsFile} (mode 0600).`,
     'The service reads this at its start. From then on it sets price and stock of every product that matches, and buys what is paid for from then on.',
     orders,
-    ...(remaining === null ? [] : [remaining]),
+    ...(deliver === wanted
+      ? []
+      : [
+          `There is no publicUrl, so the shop brings keys to its customers in plain text. Once there is one, set \`"deliver": "${wanted}"\` in this store: customers then get a link to a page of their keys.`,
+        ]),
+    ...(remaining === null ? [] : [remaining(deliver)]),
   ]
   const text = paragraphs.map((one) => sentence(one, width)).join('\n')
   return `${text}\nNext:\n${nextText(next, width)}`

@@ -99,8 +99,8 @@ export interface ShopQuestions {
   /** Returns what a person most likely has to correct after a failed check. */
   correctionOf: (failed: StoreFinding) => ShopCorrection
   look: (answers: ShopAnswers, now: () => number) => NewShop
-  /** Says what the merchant of such a shop still has to do; null: nothing. */
-  remaining: string | null
+  /** Says what the merchant of a new shop still has to do, by how keys reach its customers; null: nothing. */
+  remaining: ((deliver: KeyWay) => string) | null
 }
 
 /** Asks for a part of the credentials, and does not show what is typed. `fault`: says what is wrong with a typed text. */

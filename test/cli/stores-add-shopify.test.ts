@@ -41,8 +41,11 @@ it('writes a shop of Shopify and its credentials, and says what comes next', asy
   expect(said).toContain('version: it answers by version 2026-07 of its API')
   expect(said).toContain('permissions: the app has the access scopes write_products, write_inventory, write_orders,')
   expect(said).toMatch(/location: stock is written at the location Shop location \(\d+\)/)
+  expect(store?.deliver).toBe('keys')
   expect(said).toContain('keys_1, keys_2 and so on, of the namespace app--580111--quayside')
   expect(said).toContain('Your customers see their keys once the lines of docs/stores/shopify.md stand in a template')
+  expect(said).toContain('There is no publicUrl, so the shop brings keys to its customers in plain text.')
+  expect(said).toContain('set `"deliver": "link"` in this store')
   expect(said).toContain(`stores test ${store?.id}`)
   expect(stdout).not.toContain(secret)
   expect(widest(shown(stdout))).toBeLessThanOrEqual(80)
@@ -73,6 +76,14 @@ it('takes the credentials from the environment, and prints one JSON document wit
     'keys',
   ])
   expect(stdout).not.toContain(secret)
+})
+
+it('has customers get a link to their keys, where they can reach Quayside', async () => {
+  const { add, flags, file } = await place({ publicUrl: 'https://quayside.example/' })
+  const { stdout } = await add(flags)
+  expect(loadConfig(file, {}).stores[0]?.deliver).toBe('link')
+  expect(stdout.replaceAll(/\s+/g, ' ')).toContain("Your customers get a link to their keys in Shopify's mail")
+  expect(stdout).not.toContain('There is no publicUrl')
 })
 
 it('keeps the secret before a rotation that the key file has', async () => {

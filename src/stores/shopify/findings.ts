@@ -46,7 +46,7 @@ export const missingScopes = (granted: readonly string[], create: ShopSettings['
 /** Checks all that the adapter needs of a shop. The checks only read. */
 export async function tryShop(shop: Shop): Promise<StoreFinding[]> {
   const { now, apiVersion, settings } = shop
-  const { currency, create, metafieldNamespace } = settings
+  const { currency, create, metafieldNamespace, deliver } = settings
   const answer = await call(shop, documents.shop)
   const clock = clockFindings(now(), answer.answeredAt)
   if (!answer.ok) return [failedCall('connection', answer), ...clock]
@@ -65,7 +65,7 @@ export async function tryShop(shop: Shop): Promise<StoreFinding[]> {
     ...(missing.includes(ORDERS_SCOPE) ? [] : await ordersFindings(shop)),
     // Locations cannot be read without this scope. `scopesFinding` names the missing scope already.
     ...(missing.includes(LOCATIONS_SCOPE) ? [] : [await locationFinding(shop)]),
-    keysFinding(facts.app, metafieldNamespace),
+    deliver === 'link' ? LINKED : keysFinding(facts.app, metafieldNamespace),
   ]
 }
 
@@ -170,5 +170,7 @@ async function locationFinding(shop: Shop): Promise<StoreFinding> {
 function keysFinding(app: string | undefined, namespace: string | null): StoreFinding {
   const own = app === undefined ? APP_NAMESPACE : APP_NAMESPACE.replace(/^\$app:/, `app--${app}--`)
   const place = `metafields keys_1, keys_2 and so on, of the namespace ${namespace ?? own}`
-  return sound('keys', `those of an order are in its ${place}`)
+  return sound('keys', `those that customers get in plain text are in the ${place}`)
 }
+
+const LINKED = sound('keys', 'customers get a link to them, as the tracking of their order')

@@ -23,8 +23,10 @@ export const questions: ShopQuestions = {
     return /client|token|organisation/.test(detail) ? 'key' : 'address'
   },
   look,
-  remaining:
-    'Your customers see their keys once the lines of docs/stores/shopify.md stand in a template of the shop: Settings, Notifications, Shipping confirmation. That page says how to try them.',
+  remaining: (deliver) =>
+    deliver === 'keys'
+      ? 'Your customers see their keys once the lines of docs/stores/shopify.md stand in a template of the shop: Settings, Notifications, Shipping confirmation. That page says how to try them.'
+      : 'Your customers get a link to their keys in Shopify\'s mail "Shipping confirmation", as the tracking of their order. docs/stores/shopify.md says who else sees that link, and how one order of your own proves the shop.',
 }
 
 /** The most pages of variants that are read. Each page has at most 250 variants. */

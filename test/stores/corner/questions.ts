@@ -21,5 +21,5 @@ export const questions: ShopQuestions = {
     variants: () => firstVariants(async () => ({ outcome: 'read', items: [], next: null }), 1),
     close: cornerStore({ ...answers, now }).close,
   }),
-  remaining: 'Put a sticker on the shelf.',
+  remaining: () => 'Put a sticker on the shelf.',
 }
