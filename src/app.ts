@@ -456,7 +456,7 @@ async function listenForPeople(pages: Console, { host, port }: Config['listen'],
 }
 
 /** Returns what the configuration says about buying, with amounts in minor units of the supplier's currency. */
-function policyOf({ ordering, rates, spendCaps, dialectFacts }: Config): OrderingPolicy {
+function policyOf({ ordering, keys, rates, spendCaps, dialectFacts }: Config): OrderingPolicy {
   const { currency } = dialectFacts.money
   const amount = (cap: string | null) => (cap === null ? null : (parseDecimal(cap, currency) ?? null))
   return {
@@ -464,6 +464,7 @@ function policyOf({ ordering, rates, spendCaps, dialectFacts }: Config): Orderin
     offerFreshnessMs: ordering.offerFreshnessSeconds * 1_000,
     deadlineMs: ordering.deadlineHours * 3_600_000,
     entitlementMs: ordering.entitlementSeconds * 1_000,
+    lateMs: keys.lateMinutes === 0 ? null : keys.lateMinutes * 60_000,
     ceilingPercent: ordering.ceilingPercent,
     minMarginPercent: ordering.minMarginPercent,
     rates: rates.map(readRate),

@@ -15,6 +15,7 @@ import type { Log } from './log.ts'
 import { alertOverdueClaims } from './ordering/claims.ts'
 import { alertHeld } from './ordering/held.ts'
 import { adoptOrders } from './ordering/intake.ts'
+import { reportLate } from './ordering/late.ts'
 import { askAgain } from './ordering/outages.ts'
 import { indexKeysAgain } from './ordering/recover.ts'
 import type { Runtime } from './runtime.ts'
@@ -60,6 +61,7 @@ export function startJobs({ config, runtime, webhooks, backups, lookForWork, wak
     await adoptOrders(runtime.ordering)
     await alertHeld(runtime.ordering)
     await alertOverdueClaims(runtime.ordering)
+    await reportLate(runtime.ordering)
     await indexKeysAgain(runtime.ordering)
   }
   const repeated = [

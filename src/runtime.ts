@@ -14,6 +14,7 @@ import { processDue } from './inbox/process.ts'
 import { type Inbox, openInbox, type ReceiveDeps } from './inbox/receive.ts'
 import { type StoreSource, storeSource } from './inbox/sources.ts'
 import { newPage, pathOfPage } from './keys/key-pages.ts'
+import { lateWords } from './keys/texts.ts'
 import type { SellingStore } from './listings/assess.ts'
 import { type Publisher, publishNext } from './listings/publish.ts'
 import { createHourlyCounts, type HourlyCounts } from './observe/hourly-counts.ts'
@@ -56,7 +57,12 @@ export interface RuntimeParts extends Context {
   supplier: Supplier
   dialect: Dialect
   /** The configured stores. `delayMinutes`: how long a paid order of a shop waits before it is bought. */
-  stores: readonly (SellingStore & { delayMinutes?: number; growth?: 'buy' | 'ask' | undefined })[]
+  stores: readonly (SellingStore & {
+    delayMinutes?: number
+    growth?: 'buy' | 'ask' | undefined
+    /** The language of its customers, as a tag such as `de`. */
+    language?: string | undefined
+  })[]
   /** The adapter of a store; undefined when the configuration no longer has the store. */
   storeOf: (id: string) => Store | undefined
   policy: OrderingPolicy
@@ -211,6 +217,7 @@ async function openFlows(parts: RuntimeParts, { wake, count, signal }: FlowNeeds
     ...context,
     stores: stores.map((store) => ({ ...store, wishesByStanding: !storeOf(store.id)?.retryTaken })),
     storeOf,
+    lateWords: (store, counts) => lateWords(stores.find(({ id }) => id === store)?.language, counts),
     count,
     timeKeys,
     ...(parts.keyPagesAt !== undefined && pagesAt(parts.keyPagesAt, context)),

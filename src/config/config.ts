@@ -115,6 +115,8 @@ export const configShape = z.strictObject({
         .default([]),
       /** For how many days the claim that a key does not work may be open before people are alerted. */
       claimDays: z.number().int().min(1).max(365).default(3),
+      /** Once a paid unit has waited for so many minutes, the customer learns of it; 0: never. */
+      lateMinutes: z.number().int().min(0).max(43_200).default(30),
     })
     .prefault({}),
   /** When the catalogue is read, in full. */

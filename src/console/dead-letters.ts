@@ -92,6 +92,7 @@ const unsaid: Record<string, string> = {
   'line.resumed': 'that a line goes on',
   'order.closed': 'that an order is closed',
   'keys.waiting': 'keys that are there before the rest of their order',
+  'order.late': 'that keys of an order are late',
 }
 
 const sendForm = ({ visit, items }: Seen<'listOutbox'>): Html =>

@@ -251,6 +251,7 @@ const updateWords: Record<string, string> = {
   'line.resumed': 'heard that the line goes on',
   'order.closed': 'heard that the order is closed',
   'keys.waiting': 'sent the customer the keys that were there already',
+  'order.late': 'wrote to the customer that keys are late',
 }
 
 function updateEntry({ type, about, ...update }: Update, store: string): Entry {

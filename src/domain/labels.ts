@@ -12,7 +12,7 @@ import type { Unclear } from './publication.ts'
 import type { PurchaseState } from './purchase.ts'
 import type { WayIntoReview } from './purchase-table.ts'
 import type { LineState, OrderState } from './store-order.ts'
-import type { ReportedHold } from './store-update.ts'
+import type { WaitReason } from './store-update.ts'
 
 /** In this order: done; under way; planned; held by a rule; a person must look; failed or stopped; cancelled or ignored. */
 export type Sign = 'done' | 'moving' | 'planned' | 'held' | 'review' | 'stop' | 'off'
@@ -209,8 +209,9 @@ export const holdLabels: Record<HoldReason, HoldLabel> = {
   },
 }
 
-/** What a store and its merchant read about each hold. */
-export const heldSentences: Record<ReportedHold, string> = {
+/** What a store and its merchant read about units that wait. */
+export const heldSentences: Record<WaitReason, string> = {
+  late: 'it takes longer than usual, and Quayside goes on with it',
   out_of_stock: 'the supplier has none left: it is bought once there is stock again',
   balance: 'the balance at the supplier is too low: it is bought after a top-up',
   ceiling: 'the cost is above what this order allows: the people who run Quayside decide',

@@ -64,7 +64,7 @@ export interface LineFailed extends OfLine {
 export interface LineHeld extends OfLine {
   type: 'line.held'
   units: number
-  reason: ReportedHold
+  reason: WaitReason
   /** Why, as a sentence. */
   message: string
 }
@@ -78,6 +78,10 @@ export interface LineResumed extends OfLine {
 /** Holds that a store learns of. The other two concern only the people who run Quayside. */
 export type ReportedHold = Exclude<HoldReason, 'spend_cap' | 'frozen'>
 export const reportedHolds = holdReasons.filter((one): one is ReportedHold => one !== 'spend_cap' && one !== 'frozen')
+
+/** Why units wait, as their store learns it. `late`: their keys have not come within the time after which a customer should know. */
+export type WaitReason = ReportedHold | 'late'
+export const waitReasons: readonly [WaitReason, ...WaitReason[]] = ['late', ...reportedHolds]
 
 /** The store learns at once that its customer waits for a price, a restock or a top-up. Most other holds end by themselves. */
 const reportedAtOnce: readonly HoldReason[] = ['out_of_stock', 'balance', 'ceiling']

@@ -43,6 +43,9 @@ const en = {
   secret: 'This link opens your keys for anyone who has it. Keep it to yourself.',
   closes: (day: string) => `The page closes on ${day}. Copy your keys before that day.`,
   contact: (shop: string) => `Contact ${shop}`,
+  late: 'Your order is not complete yet.',
+  lateLink: 'This link shows each key as soon as it is here:',
+  lateMail: 'We send you each key as soon as it is here.',
   unknown: 'There is no page here.',
   unknownWhy: 'The link is not whole, or it is not one of ours. Open it from your mail again.',
 }
@@ -86,6 +89,9 @@ const de: Texts = {
   secret: 'Dieser Link öffnet Ihre Schlüssel für jeden, der ihn hat. Behalten Sie ihn für sich.',
   closes: (day) => `Die Seite schließt am ${day}. Kopieren Sie Ihre Schlüssel vorher.`,
   contact: (shop) => `${shop} schreiben`,
+  late: 'Ihre Bestellung ist noch nicht vollständig.',
+  lateLink: 'Dieser Link zeigt jeden Schlüssel, sobald er da ist:',
+  lateMail: 'Wir schicken Ihnen jeden Schlüssel, sobald er da ist.',
   unknown: 'Hier ist keine Seite.',
   unknownWhy:
     'Der Link ist nicht vollständig, oder er ist keiner von uns. Öffnen Sie ihn noch einmal aus Ihrer E-Mail.',
@@ -130,6 +136,9 @@ const fr: Texts = {
   secret: 'Ce lien ouvre vos clés à quiconque le possède. Gardez-le pour vous.',
   closes: (day) => `La page ferme le ${day}. Copiez vos clés avant ce jour.`,
   contact: (shop) => `Écrire à ${shop}`,
+  late: 'Votre commande n’est pas encore complète.',
+  lateLink: 'Ce lien affiche chaque clé dès qu’elle est là :',
+  lateMail: 'Nous vous envoyons chaque clé dès qu’elle est là.',
   unknown: 'Il n’y a pas de page ici.',
   unknownWhy: 'Le lien n’est pas entier, ou n’est pas de nous. Ouvrez-le de nouveau depuis votre courriel.',
 }
@@ -142,4 +151,13 @@ export function textsIn(tag: string): { language: Language; texts: Texts } {
   const [language = ''] = tag.toLowerCase().split('-')
   const known = Object.hasOwn(languages, language) ? (language as Language) : 'en'
   return { language: known, texts: languages[known] }
+}
+
+/** Returns the sentences in which a customer learns that keys are late. @param tag a language; absent: English */
+export function lateWords(
+  tag = 'en',
+  { here, coming, linked }: { here: number; coming: number; linked: boolean },
+): [late: string, counts: string, next: string] {
+  const { texts } = textsIn(tag)
+  return [texts.late, texts.title(here, coming), linked ? texts.lateLink : texts.lateMail]
 }

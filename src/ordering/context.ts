@@ -44,6 +44,8 @@ export interface OrderingPolicy {
   deadlineMs: number
   /** How old the reading of a shop's order may be at the first send of a purchase of that order. */
   entitlementMs: number
+  /** Once a paid unit has waited so long, the customer learns of it; null: never. */
+  lateMs: number | null
   ceilingPercent: string
   minMarginPercent: string
   /** The rates that turn a unit price into the supplier's currency. */
@@ -57,6 +59,8 @@ export interface OrderingStore {
   policy?: { filter: StorePolicy['filter'] }
   /** What happens to units that a shop's order gains. Default: a person is asked, unless the shop states that they are paid. */
   growth?: 'buy' | 'ask' | undefined
+  /** How long a paid order waits before it is bought. Default: 0. */
+  delayMinutes?: number
   /** How a merchant asks for a retry of ended purchases. True: by setting the order back to paid. False: by a tag. */
   wishesByStanding?: boolean
 }

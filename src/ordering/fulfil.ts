@@ -31,16 +31,19 @@ import {
 import { endPause } from '../storage/publications.ts'
 import { type Purchase, purchaseById } from '../storage/purchases.ts'
 import type { StoreOrder } from '../storage/store-orders.ts'
-import type { FulfilResult, NotEntitled, OfKeys, PushResult, Store } from '../stores/store.ts'
+import type { FulfilResult, LateWords, NotEntitled, OfKeys, PushResult, Store } from '../stores/store.ts'
 import { advance, type Given, type Loaded, moveBy } from './advance.ts'
 import { announceCompletion, closing, logClosed } from './close.ts'
 import { inParallel, type Ordering } from './context.ts'
 import { keysFor, type openKey } from './effects.ts'
+import { countLate, lateUnits } from './late.ts'
 import { type OrderStanding, type StandingRows, standingBy, standingRows } from './order-view.ts'
 
 export interface Fulfilment extends Ordering {
   /** Returns the address of an order's page of keys, and makes the page where there is none. Absent where there are no such pages. */
   keysUrl?: ((orderId: string) => Promise<string>) | undefined
+  /** Returns the sentences in which a customer learns that keys are late. `linked`: a link to the page of keys follows. */
+  lateWords: (store: string, counts: { here: number; coming: number; linked: boolean }) => LateWords
   /** The store of an id; undefined when the configuration no longer has it. */
   storeOf: (id: string) => Store | undefined
   /** Called at each hand-over with new keys, with the milliseconds since the order came. */
@@ -205,8 +208,10 @@ async function push(
   switch (update.type) {
     case 'line.failed':
       return store.reportFailure({ ...attempt, ...update })
-    case 'line.held':
-      return store.reportHeld?.({ ...attempt, ...update }) ?? NOT_FOR_THIS_KIND
+    case 'line.held': {
+      const page = update.reason === 'late' ? await pageOf(fulfilment, row) : {}
+      return store.reportHeld?.({ ...attempt, ...update, ...page }) ?? NOT_FOR_THIS_KIND
+    }
     case 'line.resumed':
       return store.reportResumed?.({ ...attempt, ...update }) ?? NOT_FOR_THIS_KIND
     case 'order.closed':
@@ -217,6 +222,7 @@ async function push(
         ...((await mayBeSent(fulfilment, store, row)) && { mayBeSent: true }),
       })
     case 'line.fulfilled': {
+      if (row.type === 'order.late') return pushLate(fulfilment, store, outgoing, rows)
       if (row.type === 'keys.waiting') return store.sendWaiting?.(update.order.reference) ?? NOT_FOR_THIS_KIND
       let ofKeys: OfKeys & { keys: string[]; unanswered?: string[]; replacements?: string[] }
       try {
@@ -239,6 +245,19 @@ async function push(
       return store.fulfil({ ...attempt, ...update, ...ofKeys, ...(deliveredNow !== undefined && { deliveredNow }) })
     }
   }
+}
+
+async function pushLate(
+  fulfilment: Fulfilment,
+  store: Store,
+  { row, update }: Outgoing,
+  rows: StandingRows,
+): Promise<FulfilResult> {
+  const { keysUrl } = wayOf(fulfilment, store) === undefined ? {} : await pageOf(fulfilment, row)
+  const counts = { ...countLate(standingBy(rows)), linked: keysUrl !== undefined }
+  const words = fulfilment.lateWords(update.order.store, counts)
+  const { reference } = update.order
+  return store.reportLate?.({ reference, words, ...(keysUrl && { keysUrl }) }) ?? NOT_FOR_THIS_KIND
 }
 
 /**
@@ -540,7 +559,7 @@ export async function redeliver(ordering: Ordering, outboxId: string, actor: str
 
 /** Says whether an update depends on the present state of its order. A repeat takes its contents from the outbox row. */
 const asksStanding = ({ sentUpdate }: OutboxRow, { type }: UpdateEffect): boolean =>
-  type === 'line.held' || type === 'line.fulfilled' || (type !== 'order.closed' && sentUpdate === null)
+  ['line.held', 'line.fulfilled', 'order.late'].includes(type) || (type !== 'order.closed' && sentUpdate === null)
 
 const NO_ROWS: StandingRows = { lines: [], purchases: [], keys: [] }
 
@@ -549,7 +568,8 @@ const NO_ROWS: StandingRows = { lines: [], purchases: [], keys: [] }
  * store recognises the id of a repeat and ignores the repeat.
  *
  * @param keys `fresh`: the number of licence keys that the store first gets with this update; `by`: how they reach the customer
- * @returns undefined for a hold that ended before its store heard of the hold: reported late, it would seem to be in force
+ * @returns undefined for a hold that ended before its store heard of it, which would seem to be in force, and for an order that is
+ *   not late any more
  */
 function updateOf(
   row: DueUpdate,
@@ -561,6 +581,7 @@ function updateOf(
   const order = { store: row.store ?? '', reference: row.reference }
   if (effect.type === 'order.closed') return { type: 'order.closed', order, state: effect.payload.state }
   if (!asksStanding(row, effect)) return row.sentUpdate ?? undefined
+  if (effect.type === 'order.late' && countLate(standing).coming === 0) return undefined
   const own = standing.lines.find(({ purchases }) => purchases.some((one) => one.id === effect.payload.purchaseId))
   const purchase = own?.purchases.find((one) => one.id === effect.payload.purchaseId)
   assert(own && purchase, 'a purchase is never deleted')
@@ -574,7 +595,8 @@ function updateOf(
         ({ part, state, holdReported }) =>
           part === purchase.part && !finalStates.includes(state) && holdReported === reason,
       )
-      if (!isHeld) return undefined
+      const waits = reason === 'late' ? lateUnits({ ...standing, lines: [own] }).length > 0 : isHeld
+      if (!waits) return undefined
       return { type: 'line.held', ...about, units, reason, message: heldSentences[reason] }
     }
     case 'line.resumed':

@@ -1,7 +1,7 @@
 import { and, asc, eq, getTableColumns, gt, gte, isNotNull, isNull, lte, not, or, type SQL, sql } from 'drizzle-orm'
 import type { AlertKind, StoredKind } from '../domain/alert-kinds.ts'
 import type { OrderState } from '../domain/store-order.ts'
-import type { ReportedHold, StoreUpdate } from '../domain/store-update.ts'
+import type { StoreUpdate, WaitReason } from '../domain/store-update.ts'
 import type { Change } from './database.ts'
 import { outbox, publishing, storeOrders } from './schema.ts'
 import { build, change, countUpTo, inWhole, notByIndex, statement } from './statement.ts'
@@ -22,11 +22,13 @@ export type UpdateEffect =
   /** `row`: the row of the transition table by which the purchase ended. */
   | { kind: 'callback'; type: 'line.failed'; payload: { purchaseId: string; units: number; row: string } }
   /** `reason`: the hold; a hold that has ended meanwhile is not reported. */
-  | { kind: 'callback'; type: 'line.held'; payload: { purchaseId: string; units: number; reason: ReportedHold } }
+  | { kind: 'callback'; type: 'line.held'; payload: { purchaseId: string; units: number; reason: WaitReason } }
   | { kind: 'callback'; type: 'line.resumed'; payload: { purchaseId: string; units: number } }
   | { kind: 'callback'; type: 'order.closed'; payload: { state: OrderState } }
   /** When this callback is due, keys that wait in the shop for the rest of the order go to the customer without the rest. */
   | { kind: 'callback'; type: 'keys.waiting'; payload: { purchaseId: string } }
+  /** The customer learns how many keys are there, and how many still come. */
+  | { kind: 'callback'; type: 'order.late'; payload: { purchaseId: string } }
 
 /** A sentence for people, and what it is about. */
 export interface AlertEffect<K extends StoredKind = AlertKind> {

@@ -3,12 +3,14 @@ import {
   asc,
   desc,
   eq,
+  exists,
   getTableColumns,
   gte,
   inArray,
   isNotNull,
   isNull,
   lt,
+  lte,
   ne,
   notExists,
   notInArray,
@@ -17,8 +19,8 @@ import {
 } from 'drizzle-orm'
 import { finalStates } from '../domain/purchase.ts'
 import type { OrderState } from '../domain/store-order.ts'
-import { licenceKeys, purchases, storeOrderLines, storeOrders } from './schema.ts'
-import { build, change, notByIndex, statement } from './statement.ts'
+import { entitlements, licenceKeys, purchases, storeOrderLines, storeOrders } from './schema.ts'
+import { build, change, inWhole, notByIndex, statement } from './statement.ts'
 import { insertInto, page, rowsBy, stampOnce } from './table.ts'
 
 export type StoreOrder = typeof storeOrders.$inferSelect
@@ -210,6 +212,51 @@ export const ordersToClose = statement((limit: number) =>
     .where(and(isNull(storeOrders.closedAt), closable))
     .orderBy(asc(storeOrders.id))
     .limit(limit),
+)
+
+/**
+ * Open orders of these stores that are paid since this instant or longer, that have a purchase which goes on and is not to be
+ * cancelled, and that were not reported as late yet. `unsaid`: a purchase counts only where its store has heard of no hold of it.
+ */
+export const lateOrders = statement(
+  ({ stores, before, unsaid, limit }: { stores: string[]; before: number; unsaid: boolean; limit: number }) =>
+    build
+      .select({
+        id: storeOrders.id,
+        store: storeOrders.store,
+        receivedAt: storeOrders.receivedAt,
+        paidSince: entitlements.standingSince,
+      })
+      .from(storeOrders)
+      .innerJoin(entitlements, eq(entitlements.orderId, storeOrders.id))
+      .where(
+        and(
+          isNull(storeOrders.closedAt),
+          isNull(storeOrders.cancelRequestedAt),
+          lte(storeOrders.receivedAt, before),
+          eq(entitlements.standing, 'paid'),
+          lte(entitlements.standingSince, before),
+          inWhole(storeOrders.store, stores),
+          exists(
+            build
+              .select({ id: purchases.id })
+              .from(purchases)
+              .where(
+                and(
+                  eq(purchases.orderId, storeOrders.id),
+                  notInArray(purchases.state, [...finalStates]),
+                  isNull(purchases.cancelRequestedAt),
+                  isNull(purchases.takenBackBy),
+                  isNull(purchases.claim),
+                  unsaid ? isNull(purchases.holdReported) : undefined,
+                ),
+              ),
+          ),
+          sql`not exists (select 1 from outbox where dedupe_key = 'late:' || ${storeOrders.id})`,
+        ),
+      )
+      .orderBy(asc(storeOrders.id))
+      .limit(limit),
 )
 
 export const insertStoreOrder = insertInto(storeOrders)

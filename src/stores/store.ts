@@ -70,6 +70,9 @@ export interface OfKeys {
 /** `keys`: licence keys in plain text; their marks where customers get the link alone. */
 export type PushedKeys = Pushed<LineFulfilled> & OfKeys & { keys: string[] }
 
+/** What a customer reads about late keys, as sentences: that keys are late, how many are there, and how the others come. */
+export type LateWords = [late: string, counts: string, next: string]
+
 /** A listing as a store should show it. */
 export interface StoreListing {
   /** The store's own id of the variant. The core does not look into it, so an adapter may join several ids of the shop in it. */
@@ -271,7 +274,9 @@ export interface Store {
   /** Reports that units of a line will not come. */
   reportFailure(update: Pushed<LineFailed>): Promise<PushResult>
   /** Reports that units of a line wait. */
-  reportHeld?(update: Pushed<LineHeld>): Promise<PushResult>
+  reportHeld?(update: Pushed<LineHeld> & OfKeys): Promise<PushResult>
+  /** Tells the customer, once for each order, that keys of a paid order are late. */
+  reportLate?(late: { reference: string; words: LateWords } & OfKeys): Promise<FulfilResult>
   /** Reports that units which waited are bought now. */
   reportResumed?(update: Pushed<LineResumed>): Promise<PushResult>
   /** Reports why nothing is bought for a paid order. @param refusal.id the same for the same order and reason */

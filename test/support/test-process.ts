@@ -33,6 +33,7 @@ export async function startProcess({ db, supplier, storeOf, onSend, policy, ...p
       inFlight: 4,
       offerFreshnessMs: 1_800_000,
       entitlementMs: 60_000,
+      lateMs: 30 * 60_000,
       deadlineMs: 72 * 3_600_000,
       ceilingPercent: '10',
       minMarginPercent: '0',

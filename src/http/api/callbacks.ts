@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { reportedHolds } from '../../domain/store-update.ts'
+import { waitReasons } from '../../domain/store-update.ts'
 import { Listing } from './listings.ts'
 import { keysUrl } from './orders.ts'
 
@@ -52,8 +52,11 @@ export const callbacks: { type: string; when: string; data: z.ZodType; answer?: 
     data: z.object({
       ...line,
       quantity: z.int().describe('Units that wait'),
-      reason: z.enum(reportedHolds).describe('Why, for machines'),
+      reason: z
+        .enum(waitReasons)
+        .describe('Why, for machines; `late`: its keys have not come within `keys.lateMinutes`'),
       message: z.string().describe('Why, for people'),
+      keysUrl: keysUrl.optional(),
     }),
   },
   {

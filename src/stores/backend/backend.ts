@@ -118,7 +118,7 @@ const whole = ({ stockAlone: _, ...listing }: StoreListing): StoreListing => lis
 const FIELDS: { [Type in StoreUpdate['type']]: (keyof Extract<StoreUpdate, { type: Type }> | keyof OfKeys)[] } = {
   'line.fulfilled': ['delivered', 'complete', 'replaces', 'keysUrl'],
   'line.failed': ['state', 'code', 'message', 'advice'],
-  'line.held': ['reason', 'message'],
+  'line.held': ['reason', 'message', 'keysUrl'],
   'line.resumed': [],
   'order.closed': ['state', 'keysUrl'],
 }

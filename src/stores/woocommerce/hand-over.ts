@@ -117,8 +117,12 @@ export function keysNote(label: string, line: Pick<ShopLine, 'name' | 'sku'> | u
 export function noteText(label: string, lines: NotedKeys[], link: string | undefined): string {
   const texts = new Set(lines.map(({ line, keys }) => keysNote(label, line, keys)))
   const marks = lines.flatMap(({ keys }) => keys.filter(isMark))
+  return [...texts, ...(link === undefined ? [] : [linkText(link, marks)])].join('\n\n')
+}
+
+const linkText = (link: string, marks: string[] = []): string => {
   const target = marks.length === 0 ? link : `${link}#${marks.join(',')}`
-  return [...texts, ...(link === undefined ? [] : [`<a href="${target}"><code>${link}</code></a>`])].join('\n\n')
+  return `<a href="${target}"><code>${link}</code></a>`
 }
 
 /** Whether a note has brought a key to the customer, or the link to the page of keys for a key of which there is the mark alone. */
@@ -426,6 +430,26 @@ export async function sendWaiting(shop: HandOverShop, reference: string): Promis
   const line_items = order.line_items.filter(({ id }) => !refunded.ofLine.has(String(id)))
   // If any other line has keys, the note also has those of refunded lines: its mail prints the lines in any case.
   return waitingKeys(shop, { ...order, line_items }).length === 0 ? CONFIRMED : sendByNote(shop, order, [])
+}
+
+/** Writes to the customer, once, that keys of their order are late. Keys that wait in the lines go first: its mail prints them. */
+export async function reportLate(
+  shop: HandOverShop,
+  { reference, words, keysUrl }: Parameters<NonNullable<Store['reportLate']>>[0],
+): Promise<FulfilResult> {
+  const read = await readOrder(shop, reference)
+  if (read.outcome !== 'read') return read
+  const order = read.value
+  if (isCancelled(order.status)) return CONFIRMED
+  if (UNPAID.includes(order.status)) return notPaid(order, 'its customer learns that keys are late')
+  const notes = await readNotes(shop, order.id)
+  if (notes.outcome !== 'read') return notes
+  const [late] = words.map(escaped)
+  if (notes.value.some(({ note, customer_note }) => customer_note && note.startsWith(late ?? ''))) return CONFIRMED
+  const sent = await sendWaiting(shop, reference)
+  if (sent.outcome !== 'confirmed') return sent
+  const text = words.map(escaped).join(' ')
+  return postNote(shop, order.id, keysUrl === undefined ? text : `${text}\n${linkText(keysUrl)}`, true)
 }
 
 export async function closeOrder(

@@ -3,7 +3,7 @@ import type { Store } from '../store.ts'
 import { type CatalogueShop, createVariants, publish, readVariants } from './catalogue.ts'
 import { ITEMS_MAX, openShop, PAGE_SIZE, type ShopOptions } from './client.ts'
 import { tryShop } from './findings.ts'
-import { closeOrder, fulfil, type HandOverShop, remark, resend, sendWaiting } from './hand-over.ts'
+import { closeOrder, fulfil, type HandOverShop, remark, reportLate, resend, sendWaiting } from './hand-over.ts'
 import type { WooCommerceSettings } from './kind.ts'
 import { PAID_STATUSES, readChangedOrders, readOrdersNow, readStoreOrder, verifyDelivery } from './orders.ts'
 import { provisionWebhook } from './webhooks.ts'
@@ -38,6 +38,7 @@ export function wooCommerceStore(options: WooCommerceOptions): Store {
     ...handingOver(pushing, { fulfil, closeOrder, resend, remark }),
     ...(handOver.by === 'completed_mail' &&
       handOver.complete && { sendWaiting: (reference) => sendWaiting(pushing(), reference) }),
+    reportLate: (late) => reportLate(pushing(), late),
     verify: (request) => verifyDelivery(request, options.webhookSecret),
     readOrder: (body) => readStoreOrder(shop, body),
     order: (reference) => readStoreOrder(shop, reference),

@@ -329,6 +329,52 @@ export const mistakes: readonly Mistake[] = [
     ],
   },
   {
+    name: 'link-left-out',
+    does: 'completes an order of WooCommerce whose mail has no link to the page of keys, and no key either',
+    foundBy: 'test/stores/woocommerce-link.test.ts',
+    edits: [
+      {
+        file: 'stores/woocommerce/hand-over.ts',
+        find: 'filter((key) => !isMark(key)), ...(link === undefined ? [] : [link])].join',
+        replace: "filter((key) => !isMark(key)), ...(link === undefined ? [] : [''])].join",
+      },
+      {
+        file: 'stores/woocommerce/hand-over.ts',
+        find: 'isMark(key) ? link !== undefined && hasKey(text, link) : hasKey(text, key)',
+        replace: 'isMark(key) || hasKey(text, key)',
+      },
+      {
+        file: 'stores/woocommerce/hand-over.ts',
+        find: ' || (shop.link !== undefined && !hasKey(left, shop.link))',
+        replace: '',
+      },
+    ],
+  },
+  {
+    name: 'link-of-a-lost-database',
+    does: 'leaves a customer of WooCommerce the link to a page that a lost database has taken away',
+    foundBy: 'test/stores/woocommerce-link.test.ts',
+    edits: [
+      {
+        file: 'stores/woocommerce/hand-over.ts',
+        find: 'isMark(key) ? link !== undefined && hasKey(text, link) : hasKey(text, key)',
+        replace: 'isMark(key) ? linkIn(text) !== undefined : hasKey(text, key)',
+      },
+    ],
+  },
+  {
+    name: 'late-twice',
+    does: 'writes to the customer of WooCommerce again that keys are late, where the answer to the first note was lost',
+    foundBy: 'test/ordering/late.test.ts',
+    edits: [
+      {
+        file: 'stores/woocommerce/hand-over.ts',
+        find: "customer_note && note.startsWith(late ?? '')",
+        replace: 'customer_note && note === late',
+      },
+    ],
+  },
+  {
     name: 'completed-twice',
     does: 'completes an order of WooCommerce again that its merchant has opened, so that the mail with its keys comes twice',
     foundBy: 'test/stores/woocommerce-hand-over.test.ts',

@@ -8,6 +8,7 @@ import type { Log } from '../../../src/log.ts'
 import type { CrashPoint, OrderingPolicy, WorkerName } from '../../../src/ordering/context.ts'
 import type { Fulfilment } from '../../../src/ordering/fulfil.ts'
 import { alertHeld } from '../../../src/ordering/held.ts'
+import { reportLate } from '../../../src/ordering/late.ts'
 import { recogniseRestore } from '../../../src/reconciliation/restore.ts'
 import type { SweepRunner } from '../../../src/reconciliation/sweep.ts'
 import { startRuntime } from '../../../src/runtime.ts'
@@ -158,6 +159,7 @@ export async function startProcess(parts: ProcessParts, fresh: boolean): Promise
   repeat(every.sweepMs, 'sweep.failed', () => sweeps.recent('schedule'))
   repeat(24 * HOUR, 'sweep.failed', () => sweeps.start('nightly'))
   repeat(HELD_MS, 'holds.unsaid', () => alertHeld(ordering))
+  repeat(HELD_MS, 'late.unsaid', () => reportLate(ordering))
   repeat(every.syncMs, 'sync.failed', () => syncs.finish('schedule'))
   const { publicUrl } = store
   if (publicUrl !== null) {

@@ -1,9 +1,12 @@
 /** What became of the orders of a shop: by its own orders, notes and mails, whatever Quayside believes. */
+import { textsIn } from '../../../src/keys/texts.ts'
 import { isOurs, lineOf } from '../../support/references.ts'
 import type { Placed } from './customers.ts'
 import type { ShopFact } from './facts.ts'
 import type { OrderInShop, SimShop } from './shop.ts'
 import type { World } from './world.ts'
+
+const { texts } = textsIn('en')
 
 type Issued = Record<string, string[]>
 
@@ -42,6 +45,8 @@ export function shopRecord(
   const ofLine = Map.groupBy(linesOfKeys(issued), ([, line]) => line)
   broken.push(...shop.faultsIn(new Map([...ofLine].map(([line, all]) => [line, all.map(([key]) => key)]))))
   for (const { reference } of placed) {
+    const late = shop.orderIn(reference)?.notes.filter(({ note }) => note.startsWith(texts.late)).length ?? 0
+    if (late > 1) broken.push(`${reference}: its customer learned ${late} times that keys are late`)
     for (const { id } of shop.orderIn(reference)?.lines ?? []) {
       const got = perLine.get(`${reference}/${id}`) ?? 0
       const most = Math.max(...shop.facts.of(reference).map(({ units }) => units.get(id) ?? 0))
@@ -85,8 +90,8 @@ export function silentOrders(
     return [...Map.groupBy(order.lines, ({ sku }) => sku)].some(([sku, ofSku]) => {
       if (!shop.isOurs(sku)) return false
       const due = ofSku.reduce((sum, { id }) => sum + unitsDueOf(fact, id), 0)
-      const texts = ofSku.flatMap(({ id }) => order.textsOf(id))
-      const handedOver = keys.filter((key) => texts.some((text) => text.includes(key)))
+      const shown = ofSku.flatMap(({ id }) => order.textsOf(id))
+      const handedOver = keys.filter((key) => shown.some((text) => text.includes(key)))
       const mailed = handedOver.filter((key) => order.isKnown(key)).length
       if (mailed + (failed.get(sku) ?? 0) >= due) return false
       log.add('verdict', 'missing', { reference, sku, due, mailed, failed: failed.get(sku) ?? 0 })

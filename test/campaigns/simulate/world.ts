@@ -65,6 +65,7 @@ export async function openWorld(seed: number, settings: Settings, write?: (line:
     inFlight: 4,
     offerFreshnessMs: 30 * 60_000,
     entitlementMs: 60_000,
+    lateMs: 30 * 60_000,
     deadlineMs: 72 * HOUR,
     ceilingPercent: '10',
     minMarginPercent: '0',

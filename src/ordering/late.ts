@@ -1,0 +1,83 @@
+import { finalStates } from '../domain/purchase.ts'
+import type { Change } from '../storage/database.ts'
+import { enqueueUpdate, type UpdateEffect } from '../storage/outbox.ts'
+import type { Purchase } from '../storage/purchases.ts'
+import { lateOrders } from '../storage/store-orders.ts'
+import type { Fulfilment } from './fulfil.ts'
+import { type OrderStanding, standingOf } from './order-view.ts'
+
+/** The most orders that one call finds late. The next call finds the others. */
+const BATCH = 100
+const MINUTE = 60_000
+
+/**
+ * Has the customers of orders that are paid and wait for too long learn of it, once for each order. A shop that can writes to its
+ * customer. A backend writes to its customers itself: it learns of the lines that wait, except those of whose hold it has heard.
+ */
+export async function reportLate(ordering: Fulfilment): Promise<void> {
+  const { db, now, policy, storeOf } = ordering
+  if (policy.lateMs === null) return
+  const before = now() - policy.lateMs
+  const stores = ordering.stores.map(({ id }) => ({ id, store: storeOf(id) }))
+  const shops = stores.filter(({ store }) => store?.reportLate)
+  const backends = stores.filter(({ store }) => store && !store.order)
+  for (const { kind, unsaid } of [
+    { kind: shops, unsaid: false },
+    { kind: backends, unsaid: true },
+  ]) {
+    const asked = { stores: kind.map(({ id }) => id), before, unsaid, limit: BATCH }
+    const late = kind.length === 0 ? [] : await db.query(lateOrders(asked))
+    for (const order of late) await db.commit(await lateness(ordering, order, unsaid))
+    if (late.length > 0) ordering.wake('outbox')
+  }
+}
+
+interface LateOrder {
+  id: string
+  store: string
+  receivedAt: number
+  paidSince: number
+}
+
+async function lateness(ordering: Fulfilment, order: LateOrder, isBackend: boolean): Promise<Change[]> {
+  const { newId, now, policy } = ordering
+  const at = now()
+  // The merchant has a paid order wait for so long before it is bought.
+  const { delayMinutes = 0 } = ordering.stores.find(({ id }) => id === order.store) ?? {}
+  const since = Math.max(order.receivedAt, order.paidSince) + delayMinutes * MINUTE
+  const notBefore = Math.max(at, since + (policy.lateMs ?? 0))
+  const late = lateUnits(await standingOf(ordering, order), isBackend)
+  const effects = late.map(({ purchase: { id: purchaseId }, units }): UpdateEffect => {
+    if (!isBackend) return { kind: 'callback', type: 'order.late', payload: { purchaseId } }
+    return { kind: 'callback', type: 'line.held', payload: { purchaseId, units, reason: 'late' } }
+  })
+  return effects.slice(0, isBackend ? effects.length : 1).map((effect, index) => {
+    const dedupeKey = index === 0 ? `late:${order.id}` : `late:${order.id}:${index}`
+    return enqueueUpdate(effect, { id: newId(), store: order.store, orderId: order.id, dedupeKey, at, notBefore })
+  })
+}
+
+/**
+ * Returns the units that an order still waits for: of each line with such units how many, and a purchase that is to bring them.
+ *
+ * @param unsaid only purchases of which the store has heard of no hold
+ */
+export function lateUnits({ lines }: OrderStanding, unsaid = false): { purchase: Purchase; units: number }[] {
+  return lines.flatMap(({ purchases, delivered, wanted }) => {
+    const purchase = purchases.find(
+      ({ state, claim, cancelRequestedAt, takenBackBy, holdReported }) =>
+        !finalStates.includes(state) &&
+        claim === null &&
+        cancelRequestedAt === null &&
+        takenBackBy === null &&
+        !(unsaid && holdReported !== null),
+    )
+    return purchase && wanted > delivered ? [{ purchase, units: wanted - delivered }] : []
+  })
+}
+
+/** Counts the keys of an order that its store has, and the units that it still waits for. */
+export const countLate = (standing: OrderStanding) => ({
+  here: standing.lines.reduce((sum, { delivered }) => sum + delivered, 0),
+  coming: lateUnits(standing).reduce((sum, { units }) => sum + units, 0),
+})
