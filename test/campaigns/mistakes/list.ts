@@ -565,8 +565,8 @@ export const mistakes: readonly Mistake[] = [
     edits: [
       {
         file: 'stores/shopify/hand-over.ts',
-        find: '  if (isLate) {\n',
-        replace: '  if (isLate && keys.length === 0) {\n',
+        find: '  if (isLate) {\n    const noted',
+        replace: '  if (isLate && keys.length === 0) {\n    const noted',
       },
     ],
   },
