@@ -18,6 +18,7 @@ import { severityOf } from './alerts/kinds.ts'
 import { backupsElsewhere, createBackups } from './backup/backup.ts'
 import { createDryRuns, noDryRuns } from './catalogue/dry-runner.ts'
 import type { Config } from './config/config.ts'
+import { keyWayWarnings, SAY_HOW } from './config/key-ways.ts'
 import type { Role } from './config/roles.ts'
 import { type Console, createConsole } from './console/console.ts'
 import { registeredAt } from './context.ts'
@@ -138,6 +139,8 @@ export async function openApp(options: AppOptions): Promise<App> {
   }
   const url = `http://${address.includes(':') ? `[${address}]` : address}:${port}`
   const settings = settingsLine(config, role)
+  const unsaid = keyWayWarnings(config)
+  if (unsaid.length > 0) log.warn('stores.unsaid', { detail: `${unsaid.join('; ')}: ${SAY_HOW}` })
   log.info('service.started', { address: url, file: config.file, ...(elect && { role }), settings })
   const close = async (): Promise<void> => {
     runtime.stop()

@@ -2,6 +2,7 @@ import { existsSync, readdirSync, statfsSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { clearTextWarnings, ENCRYPT } from '../config/clear-text.ts'
 import { type Config, DATA_DIR, loadConfig } from '../config/config.ts'
+import { keyWayWarnings, SAY_HOW } from '../config/key-ways.ts'
 import { counted, grouped } from '../domain/figures.ts'
 import { namesInRules, nearestName, type RuleName } from '../domain/pricing-rules.ts'
 import { rateAt } from '../domain/rates.ts'
@@ -60,6 +61,7 @@ async function visit(io: Io, options: ServiceFlags, report: Report): Promise<voi
   const inspection = config && (await checkKey(config, report))
   if (config) checkRates(config, io.now(), report)
   for (const warning of config ? clearTextWarnings(config) : []) report('warn', 'encryption', warning, ENCRYPT)
+  for (const warning of config ? keyWayWarnings(config) : []) report('warn', 'keys', warning, SAY_HOW)
   if (inspection) checkSync(inspection, io.now(), report)
   if (config && inspection) checkRules(config, inspection, report)
   const visited: Visit | undefined = config && { io, config, report }

@@ -447,6 +447,16 @@ describe('doctor', () => {
     settings.stores[0].url = new URL(sandbox.baseUrl).origin
     writeFileSync(config, JSON.stringify(settings))
     const [reachable] = (await examine(config)).of('shop')
+    expect((await examine(config)).of('keys')).toMatchObject([
+      {
+        level: 'warn',
+        message: expect.stringMatching(/^woo-4f7k2m9q .*plain text/),
+        fix: expect.stringContaining('"link"'),
+      },
+    ])
+    settings.stores[0].deliver = 'keys'
+    writeFileSync(config, JSON.stringify(settings))
+    expect((await examine(config)).of('keys')).toEqual([])
     expect(reachable).toMatchObject({ level: 'ok', message: expect.stringContaining('stores test woo-4f7k2m9q') })
   })
 })

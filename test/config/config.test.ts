@@ -67,6 +67,20 @@ describe('the configuration', () => {
     expect(load(GOOD).publicUrl).toBeNull()
   })
 
+  test('says how keys reach customers by a link only where there is an address for the link', () => {
+    const [store] = GOOD.stores
+    const stores = (deliver: string) => ({ ...GOOD, stores: [{ ...store, deliver }] })
+    for (const deliver of ['link', 'both']) {
+      expect(faultsOf(stores(deliver))).toEqual({
+        'stores.0.deliver': `"${deliver}" needs publicUrl, because customers open the link there: set publicUrl, or use "keys"`,
+      })
+      const given = { ...stores(deliver), publicUrl: 'https://a.example' }
+      expect(load(given).stores.map((one) => one.deliver)).toEqual([deliver])
+    }
+    expect(faultsOf(stores('keys'))).toEqual({})
+    expect(faultsOf({ ...stores('mail'), publicUrl: 'https://a.example' })).toHaveProperty(['stores.0.deliver'])
+  })
+
   test('names every fault at once, each with what would be right', () => {
     const faults = faultsOf(
       {

@@ -61,11 +61,22 @@ test('a backend, a shop of WooCommerce and one of Shopify sell in one process, e
   for (const [, store] of stores) await store.connect(setUp)
   await setUp.close()
   const errors: string[] = []
-  const log = createLog({ level: 'error', write: (line) => void errors.push(line) })
+  const warnings: string[] = []
+  const log = createLog({
+    level: 'warn',
+    write: (line) => void (line.includes('"level":"error"') ? errors : warnings).push(line),
+  })
   const config = loadConfig(configFile, {})
   expect(config.stores.map(({ kind }) => kind)).toEqual(Object.keys(KINDS))
   const app = await openApp({ config, log, onFatal: (failure) => void errors.push(failure.message) })
   onTestFinished(() => app.close())
+  const unsaid = warnings.filter((line) => line.includes('stores.unsaid'))
+  expect(unsaid, 'a start says once that shops do not say how keys reach their customers').toHaveLength(1)
+  expect(['woocommerce', 'shopify', 'backend'].map((kind) => unsaid[0]?.includes(`${kind}-quaysi00`))).toEqual([
+    true,
+    true,
+    false,
+  ])
 
   const sold = await Promise.all(
     stores.map(async ([kind, store]) => {
