@@ -14,6 +14,10 @@ export interface PageKey {
   revealedAt: number | null
   /** A person had the key delivered at the newest revision of the order, whatever the order's store said. */
   isDecided: boolean
+  /** Set where a person gave another key in place of this one: the number of the claim, and when that was decided. */
+  claimed: { number: number; at: number } | null
+  /** The number of the claim whose key this one replaces; null: the key brings a unit. */
+  replaces: number | null
 }
 
 export interface PageLine<K extends PageKey = PageKey> {
@@ -43,12 +47,16 @@ export type ClosedBecause = 'cancelled' | 'refunded' | 'withdrawn' | 'expired'
 export interface ShownLine<K extends PageKey = PageKey> {
   id: string
   name: string
-  /** Keys that a click may show, the oldest first. */
+  /** Keys that a click may show, the oldest first. A key that came in place of another one stands before that one. */
   keys: K[]
+  /** How many of these keys were not replaced. */
+  here: number
   /** Keys that are here and not shown, because the order is not paid or has fewer units now. */
   kept: number
-  /** Units that are still being bought. */
+  /** Units that are still being bought, and keys that are still to come in place of others. */
   coming: number
+  /** How many of `coming` are keys in place of others. */
+  replacing: number
   /** Whether units of the line will not come. */
   isShort: boolean
 }
@@ -75,7 +83,8 @@ function closedBecause({ standing, withdrawnAt, closesAt, lines }: PageFacts, no
 
 /**
  * A key that was opened stays shown: it cannot be taken back. Of the others the line shows as many as the customer is still
- * entitled to, and keeps the newest. A unit that was given back is then one that no person has seen.
+ * entitled to, and keeps the newest. A unit that was given back is then one that no person has seen. A key that was replaced
+ * takes no unit from the others.
  */
 function shownLine<K extends PageKey>(
   { id, name, state, entitled, wanted, keys }: PageLine<K>,
@@ -83,27 +92,46 @@ function shownLine<K extends PageKey>(
 ): ShownLine<K> {
   const inOrder = keys.toSorted((a, b) => a.leftAt - b.leftAt || a.ordinal - b.ordinal)
   const opened = inOrder.filter(({ revealedAt }) => revealedAt !== null).length
-  let room = standing === 'paid' ? Math.max(0, entitled - opened) : 0
-  const shown = inOrder.filter(({ revealedAt, isDecided }) => {
-    if (revealedAt !== null || isDecided) return true
-    room -= 1
-    return room >= 0
-  })
+  const replaced = inOrder.filter(({ claimed }) => claimed !== null)
+  let room = standing === 'paid' ? Math.max(0, entitled + replaced.length - opened) : 0
+  const shown = inPlace(
+    inOrder.filter(({ revealedAt, isDecided }) => {
+      if (revealedAt !== null || isDecided) return true
+      room -= 1
+      return room >= 0
+    }),
+  )
   const isMoving = state === 'open' || state === 'held' || state === 'partly_fulfilled'
-  const missing = Math.max(0, wanted - keys.length)
+  const lacking = replaced.filter((key) => !replacementOf(key, keys)).length
+  const missing = Math.max(0, wanted - keys.filter(({ replaces }) => replaces === null).length) + lacking
   return {
     id,
     name,
     keys: shown,
+    here: shown.filter(({ claimed }) => claimed === null).length,
     kept: keys.length - shown.length,
     coming: isMoving ? missing : 0,
+    replacing: isMoving ? lacking : 0,
     isShort: !isMoving && missing > 0,
   }
 }
 
+/** Returns the key that came in place of a key; undefined while there is none. */
+export const replacementOf = <K extends PageKey>({ claimed }: K, keys: readonly K[]): K | undefined =>
+  claimed === null ? undefined : keys.find(({ replaces }) => replaces === claimed.number)
+
+/** Moves each key that came in place of another one before that one. */
+function inPlace<K extends PageKey>(keys: readonly K[]): K[] {
+  const chain = (key: K): K[] => {
+    const next = replacementOf(key, keys)
+    return next ? [...chain(next), key] : [key]
+  }
+  return keys.filter((key) => !keys.some((one) => replacementOf(one, keys) === key)).flatMap(chain)
+}
+
 /** How a page's first line counts: keys that are here, and units that are still being bought. */
 export const countsOf = ({ lines }: Pick<KeyPage, 'lines'>) => ({
-  here: lines.reduce((sum, { keys }) => sum + keys.length, 0),
+  here: lines.reduce((sum, { here }) => sum + here, 0),
   coming: lines.reduce((sum, { coming }) => sum + coming, 0),
 })
 

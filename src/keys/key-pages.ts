@@ -7,6 +7,7 @@ import { hasLeft } from '../domain/store-order.ts'
 import { pooledRandomBytes } from '../ids.ts'
 import { openKey } from '../ordering/effects.ts'
 import { standingOf } from '../ordering/order-view.ts'
+import { type Claim, claimsOfOrder } from '../storage/claims.ts'
 import { type Change, first, retryStale } from '../storage/database.ts'
 import { assertRevision, entitlementLinesOf, entitlementOfOrder } from '../storage/entitlements.ts'
 import { insertKeyPage, insertKeyReveal, keyPageByToken, keyPageOfOrder, revealsOfOrder } from '../storage/key-pages.ts'
@@ -79,11 +80,12 @@ async function read({ db, now, pageDays }: Pages, token: string) {
   const found = TOKEN.test(token) ? await first(db, keyPageByToken(digestOf(token))) : undefined
   if (!found) return undefined
   const { orderId, store, reference, receivedAt, withdrawnAt } = found
-  const [standing, entitlement, units, reveals] = await Promise.all([
+  const [standing, entitlement, units, reveals, claims] = await Promise.all([
     standingOf({ db }, { id: orderId }),
     first(db, entitlementOfOrder(orderId)),
     db.query(entitlementLinesOf(store, reference)),
     db.query(revealsOfOrder(orderId)),
+    db.query(claimsOfOrder(orderId)),
   ])
   const products = standing.lines.flatMap(({ line }) => line.productId ?? [])
   const known = products.length === 0 ? [] : await db.query(offersByProduct(products))
@@ -99,7 +101,7 @@ async function read({ db, now, pageDays }: Pages, token: string) {
       state,
       wanted,
       entitled: units.find((one) => one.line === line.line)?.granted ?? 0,
-      keys: purchases.flatMap(({ id, decidedRevision }) =>
+      keys: purchases.flatMap(({ id, decidedRevision, claim: replaces }) =>
         standing.keys
           .filter((key) => key.purchaseId === id && hasLeft(key))
           .map(({ purchaseId, ordinal, ciphertext, keyId, begunAt, handedOverAt }) => ({
@@ -110,12 +112,19 @@ async function read({ db, now, pageDays }: Pages, token: string) {
             leftAt: begunAt ?? handedOverAt ?? 0,
             revealedAt: reveals.find((one) => one.purchaseId === id && one.ordinal === ordinal)?.at ?? null,
             isDecided: decidedRevision !== null && decidedRevision === entitlement?.revision,
+            claimed: claimedBy(
+              claims.find((one) => one.purchaseId === id && one.ordinal === ordinal && one.part !== null),
+            ),
+            replaces,
           })),
       ),
     }))
   const shown = keyPage<SealedKey>({ standing: entitlement?.standing ?? 'held', withdrawnAt, closesAt, lines }, now())
   return { entitlement, reveals, page: { orderId, store, reference, receivedAt, closesAt, offers, ...shown } }
 }
+
+const claimedBy = (claim: Claim | undefined): PageKey['claimed'] =>
+  claim ? { number: claim.number, at: claim.endedAt ?? 0 } : null
 
 /**
  * Opens the keys of a line for the customer who clicked. Each key that is shown is evidence, stored before it is shown.

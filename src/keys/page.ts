@@ -1,5 +1,5 @@
 /** The HTML of the page of keys. It stands in the name of the shop, and names no customer. */
-import { countsOf, type ShownLine } from '../domain/key-page.ts'
+import { countsOf, replacementOf, type ShownLine } from '../domain/key-page.ts'
 import { type Html, html, type Piece } from '../http/html.ts'
 import type { OpenedPage, SealedKey } from './key-pages.ts'
 import { type RedeemText, redeemText } from './redeem.ts'
@@ -115,30 +115,37 @@ function frame(
 }
 
 function openLine(
-  { id, name, keys, kept, coming, isShort }: ShownLine<SealedKey>,
+  { id, name, keys, here, kept, coming, replacing, isShort }: ShownLine<SealedKey>,
   { texts, language, shop }: Speaking,
   { keys: opened, redeem }: { keys: ReadonlyMap<SealedKey, string>; redeem: Html | undefined },
 ): Html {
-  const all = keys.length + coming
-  const count = coming > 0 ? texts.someOf(keys.length, all) : texts.keys(keys.length)
+  const count = coming > 0 ? texts.someOf(here, here + coming) : texts.keys(here)
   const shown = keys.flatMap((key) => {
     const text = opened.get(key)
-    return text === undefined ? [] : [shownKey(text, key, texts, language)]
+    return text === undefined
+      ? []
+      : [shownKey(text, key, { texts, language, isReplaced: replacementOf(key, keys) !== undefined })]
   })
   return html`<li><div class="name"><h2><bdi>${name}</bdi></h2><span>${count}</span></div>
 ${shown}
 ${keys.length > shown.length && html`<form method="post"><button class="wide" name="line" value="${id}">${texts.show(keys.length)}</button></form>`}
 ${keys.length > shown.length && keys.some(({ revealedAt }) => revealedAt !== null) && html`<p class="small quiet">${texts.opened(timeIn(firstOf(keys), language))}</p>`}
-${coming > 0 && html`<p class="state late">${texts.coming}</p><p>${texts.comingWhy(shop.name)}</p><form method="get"><button class="plain wide">${texts.again}</button></form>`}
+${replacing > 0 && html`<p class="state late">${texts.replacing}</p>`}
+${coming > replacing && html`<p class="state late">${texts.coming}</p><p>${texts.comingWhy(shop.name)}</p>`}
+${coming > 0 && html`<form method="get"><button class="plain wide">${texts.again}</button></form>`}
 ${kept > 0 && html`<p class="state off">${texts.kept(shop.name)}</p>`}
 ${isShort && html`<p class="state off">${texts.short(shop.name)}</p>`}
 ${redeem && keys.length > 0 && html`<details${shown.length > 0 && ' open'}><summary>${texts.redeem}</summary><div class="how">${redeem}</div></details>`}</li>`
 }
 
-const shownKey = (text: string, { revealedAt }: SealedKey, texts: Texts, language: Language): Html =>
+const shownKey = (
+  text: string,
+  { revealedAt, claimed }: SealedKey,
+  { texts, language, isReplaced }: { texts: Texts; language: Language; isReplaced: boolean },
+): Html =>
   html`<div class="key"><code translate="no">${text}</code><button class="plain" type="button" hidden data-copy>${texts.copy}</button>${
     revealedAt !== null && html`<p class="small quiet">${texts.opened(timeIn(revealedAt, language))}</p>`
-  }</div>`
+  }${claimed !== null && isReplaced && html`<p class="state off">${texts.replaced(dayIn(claimed.at, language))}</p>`}</div>`
 
 function closedLine({ name, keys, kept }: ShownLine<SealedKey>, { texts, language }: Speaking): Html {
   const opened = keys.filter(({ revealedAt }) => revealedAt !== null)

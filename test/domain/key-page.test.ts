@@ -9,6 +9,8 @@ const key = (ordinal: number, set: Partial<PageKey> = {}): PageKey => ({
   leftAt: ordinal,
   revealedAt: null,
   isDecided: false,
+  claimed: null,
+  replaces: null,
   ...set,
 })
 const line = (set: Partial<PageLine> = {}): PageLine => ({
@@ -78,5 +80,35 @@ describe('the page of keys', () => {
     expect(some).toMatchObject({ coming: 2, isShort: false })
     const failed = keyPage(facts({ lines: [line({ state: 'failed', keys: [key(1)] })] }), 0).lines[0]
     expect(failed).toMatchObject({ coming: 0, isShort: true })
+  })
+
+  describe('with a key that does not work', () => {
+    const dead = key(1, { revealedAt: 5, claimed: { number: 7, at: 6 } })
+
+    test('says that a new one is being bought', () => {
+      const moving = line({ entitled: 1, wanted: 1, state: 'partly_fulfilled', keys: [dead] })
+      expect(keyPage(facts({ lines: [moving] }), 0).lines[0]).toMatchObject({ here: 0, coming: 1, replacing: 1 })
+      const over = { ...moving, state: 'failed' as const }
+      expect(keyPage(facts({ lines: [over] }), 0).lines[0]).toMatchObject({ coming: 0, isShort: true })
+    })
+
+    test('shows the new one in its place, before it, and counts one', () => {
+      const fresh = key(9, { leftAt: 90, replaces: 7 })
+      const page = keyPage(facts({ lines: [line({ entitled: 2, wanted: 2, keys: [dead, key(2), fresh] })] }), 0)
+      expect(page.lines[0]?.keys.map(({ ordinal }) => ordinal)).toEqual([9, 1, 2])
+      expect(countsOf(page)).toEqual({ here: 2, coming: 0 })
+    })
+
+    test('shows the newest of several first', () => {
+      const second = key(8, { leftAt: 80, replaces: 7, revealedAt: 81, claimed: { number: 8, at: 82 } })
+      const third = key(9, { leftAt: 90, replaces: 8 })
+      expect(shownOf({ lines: [line({ entitled: 1, wanted: 1, keys: [dead, second, third] })] })).toEqual([9, 8, 1])
+    })
+
+    test('keeps the new one for a unit that was refunded', () => {
+      const fresh = key(9, { leftAt: 90, replaces: 7 })
+      expect(shownOf({ lines: [line({ entitled: 1, keys: [dead, key(2), fresh] })] })).toEqual([1, 2])
+      expect(keyPage(facts({ lines: [line({ entitled: 0, keys: [dead, fresh] })] }), 0).closed).toBe('refunded')
+    })
   })
 })

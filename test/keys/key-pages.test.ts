@@ -1,6 +1,7 @@
 /** The page on which a customer opens the keys of an order, over real sockets. */
 import { expect, test } from 'vitest'
 import { truncated } from '../../src/keys/router.ts'
+import { buyAgain, raiseClaim } from '../../src/ordering/claims.ts'
 import { revealsOfOrder, withdrawKeyPage } from '../../src/storage/key-pages.ts'
 import { openKeyPage } from '../support/key-page.ts'
 
@@ -70,4 +71,21 @@ test.each([
   ['<script>:8080', 'unknown'],
 ])('notes of the network of %s only %s', (address, network) => {
   expect(truncated(address)).toBe(network)
+})
+
+test('shows the new key before the one that it replaces, which says so', async () => {
+  const { app, orderId, call, open, keys } = await openKeyPage({ quantity: 1 })
+  await app.pass(MINUTE)
+  const [purchase] = await app.purchases(orderId)
+  const given = { ordinal: 1, note: 'it was redeemed before', days: 3 }
+  const { number } = await raiseClaim(app.ordering, purchase?.id ?? '', given, 'ann')
+  await buyAgain(app.ordering, number, 'ann')
+  expect((await call('GET')).text).toContain('A new key is being bought')
+  await app.pass(MINUTE)
+  expect((await call('GET')).text).toContain('Your key is here.')
+  const { text } = await open()
+  const [dead = '', fresh = ''] = keys()
+  expect(text.indexOf(fresh)).toBeGreaterThan(0)
+  expect(text.indexOf(dead)).toBeGreaterThan(text.indexOf(fresh))
+  expect(text).toMatch(/Replaced on [^<]+: use the new key/)
 })
