@@ -4,6 +4,7 @@
  * The standard template prints tracking as copies of Shopify's own do: a single number is a link only where the fulfilment names a
  * company. What an app keeps in its own namespace is in no template: no document says that mails can read it.
  */
+import { escaped, unescaped } from './html.ts'
 import type { ShopifyFulfilment } from './shopify-fulfilments.ts'
 import type { ShopifyMetafield } from './shopify-metafields.ts'
 import type { ShopifyOrder } from './shopify-orders.ts'
@@ -86,25 +87,18 @@ function trackingOf({ tracking }: ShopifyFulfilment) {
   }
 }
 
-/** Addresses of the links that a reader sees. */
-export const linksIn = (html: string): string[] =>
-  [...html.matchAll(/<a [^>]*href="([^"]*)"/g)].map(([, url = '']) => url.replaceAll('&amp;', '&'))
-
 /** What a reader sees, line by line. A link is its text, and its address in brackets. */
 export const textOf = (html: string): string =>
-  html
-    .replaceAll(/<br ?\/?>\n?/g, '\n')
-    .replaceAll(/<a [^>]*href="([^"]*)"[^>]*>(.*?)<\/a>/g, '$2 ($1)')
-    .replaceAll(/<\/?[a-z][^>]*>/g, '')
-    .replaceAll(/&(amp|lt|gt|quot|#39);/g, (_, name: string) => ENTITIES[name] ?? '')
+  unescaped(
+    html
+      .replaceAll(/<br ?\/?>\n?/g, '\n')
+      .replaceAll(/<a [^>]*href="([^"]*)"[^>]*>(.*?)<\/a>/g, '$2 ($1)')
+      .replaceAll(/<\/?[a-z][^>]*>/g, ''),
+  )
     .split('\n')
     .map((line) => line.trim())
     .filter((line) => line !== '')
     .join('\n')
-
-const ENTITIES: Record<string, string> = { amp: '&', lt: '<', gt: '>', quot: '"', '#39': "'" }
-const escaped = (text: string): string =>
-  text.replaceAll(/[&<>"']/g, (sign) => `&${Object.keys(ENTITIES).find((name) => ENTITIES[name] === sign)};`)
 
 /* As much of Liquid as these templates need. */
 

@@ -1,7 +1,8 @@
 /** The Shopify shop in the story of `npm run demo`. */
 import { credentialsSource } from '../../src/config/config.ts'
 import { keepSecret } from '../../src/demo/files.ts'
-import { keysInMails } from './shopify-mails.ts'
+import { shopify } from '../../src/stores/shopify/kind.ts'
+import { linksIn } from './html.ts'
 import { shopifyApp, startShopifyShop } from './shopify-shop.ts'
 import { STOCK_MIN, type StoryPlace, type StoryStore } from './story-store.ts'
 
@@ -10,11 +11,7 @@ const DELIVER_MS = 200
 
 /** A shop that answers as Shopify does. Its merchant sells two products of the supplier under their SKUs. */
 export async function shopifyOfStory({ id, folder, storePort, sandbox }: StoryPlace): Promise<StoryStore> {
-  const { shop, url, deliver, close } = await startShopifyShop({
-    scheme: 'http',
-    port: storePort,
-    policy: keysInMails(),
-  })
+  const { shop, url, deliver, close } = await startShopifyShop({ scheme: 'http', port: storePort })
   const ids = new Map(
     sandbox.world.offers
       .list({}, 0, 100)
@@ -45,23 +42,17 @@ export async function shopifyOfStory({ id, folder, storePort, sandbox }: StoryPl
     const units = (of: { quantity: number }[]) => of.reduce((sum, { quantity }) => sum + quantity, 0)
     return lines.length > 0 && units(fulfilments.flatMap((one) => one.lines)) === units(lines)
   }
-  /** Each text has the name of a product, and below it its keys. */
-  const keysOf = (reference: string): string[] =>
+  /** Marks: the keys themselves stay where the link leads. */
+  const marksOf = (reference: string): string[] =>
     shop
       .metafieldsOf(reference)
-      .filter(({ key }) => /^keys_\d+$/.test(key))
-      .flatMap(({ value }) => value.split('\n').slice(1))
+      .filter(({ key }) => key === 'marks')
+      .flatMap(({ value }) => JSON.parse(value) as string[])
   const references = () => [...shop.orders.keys()]
-  const keys = () => references().flatMap(keysOf)
-  /** Each mail prints all keys of its order: the newest one has what the customer has. */
-  const mailed = (reference: string): string[] =>
-    shop
-      .mails()
-      .findLast(({ order, kind }) => order === reference && kind === 'shipping_confirmation')
-      ?.text.split('\n') ?? []
+  const keys = () => references().flatMap(marksOf)
   return {
     about: `a Shopify shop sells ${[...ids.keys()].join(' and ')}`,
-    settings: { stores: [{ id, kind: 'shopify', name: 'Demo shop', url }] },
+    settings: { stores: [{ id, kind: 'shopify', name: 'Demo shop', url, deliver: shopify.deliver }] },
     connect: async () => {},
     sells: async () => {
       const [one, other] = [...ids]
@@ -73,16 +64,20 @@ export async function shopifyOfStory({ id, folder, storePort, sandbox }: StoryPl
     buy: async (lines) =>
       shop.buy({ lines: lines.map(({ sku, quantity }) => ({ variant: ids.get(sku) ?? '', quantity })) }).id,
     isClosed: isFulfilled,
-    keysOf,
+    reads: (reference) => {
+      const { mails } = shop.seenBy(reference)
+      return {
+        words: mails.flatMap(({ text }) => text.split(/\s+/)),
+        links: mails.flatMap(({ html }) => linksIn(html)),
+      }
+    },
+    printsKeys: false,
     repeats: () => repeats,
     fulfilled: () => references().filter(isFulfilled).length,
     keys,
     duplicates: () => {
       const all = keys()
-      const times = (reference: string, key: string) => mailed(reference).filter((line) => line === key).length
-      return references().flatMap((reference) =>
-        keysOf(reference).filter((key) => all.indexOf(key) !== all.lastIndexOf(key) || times(reference, key) !== 1),
-      )
+      return all.filter((key, index) => all.indexOf(key) !== index)
     },
     close: async () => {
       clearInterval(timer)

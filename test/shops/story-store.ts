@@ -3,6 +3,7 @@ import path from 'node:path'
 import { startShop } from '../../src/demo/shop.ts'
 import type { SetUp } from '../../src/installation.ts'
 import type { Sandbox } from '../../src/sandbox/server.ts'
+import { pagesOf, readPage } from './customer.ts'
 
 /** What a store of the story is opened with. */
 export interface StoryPlace {
@@ -27,19 +28,33 @@ export interface StoryStore {
   /** A customer buys. @returns the reference of the order */
   buy: (lines: { sku: string; quantity: number }[]) => Promise<string>
   isClosed: (reference: string) => boolean
-  /** Licence keys that the customer of this order has. */
-  keysOf: (reference: string) => string[]
+  /** What the customer of an order reads without a click: words and links of what the store wrote about it. */
+  reads: (reference: string) => { words: string[]; links: string[] }
+  /** Whether the keys are among those words, beside the link. */
+  printsKeys: boolean
   /** How many deliveries of the store itself were the same as an earlier one; absent: none is. */
   repeats?: () => number
   /** How many orders it has whole. */
   fulfilled: () => number
+  /** Licence keys that it took, or their marks where its customers get the link alone. */
   keys: () => string[]
-  /** Keys that a customer got twice, or that two lines got. */
+  /** Those that a customer got twice, or that two lines got. */
   duplicates: () => unknown[]
   close: () => Promise<void>
 }
 
 export const STOCK_MIN = 10
+
+/**
+ * The keys that the customer of an order sees: those on the page that a link in the mail opens, after a click on each line. Where
+ * the mail has the keys as well, only those count that both have.
+ */
+export async function seenIn(store: StoryStore, reference: string): Promise<string[]> {
+  const { words, links } = store.reads(reference)
+  const pages = await Promise.all(pagesOf(links).map(readPage))
+  const shown = pages.flatMap(({ lines }) => [...lines.values()].flat())
+  return store.printsKeys ? shown.filter((key) => words.includes(key)) : shown
+}
 
 /** A backend that posts orders and takes callbacks. */
 export async function backendOfStory({ id, folder, storePort, api }: StoryPlace): Promise<StoryStore> {
@@ -72,8 +87,12 @@ export async function backendOfStory({ id, folder, storePort, api }: StoryPlace)
       return reference
     },
     isClosed: (reference) => received('order.closed').some(({ data }) => data.reference === reference),
-    keysOf: (reference) =>
-      [...(shop?.keys() ?? [])].filter(([line]) => line.startsWith(`${reference}/`)).flatMap(([, keys]) => keys),
+    // It writes no mail: its developer has the keys of the callbacks, and the link of the last one.
+    reads: (reference) => ({
+      words: [...(shop?.keys() ?? [])].filter(([line]) => line.startsWith(`${reference}/`)).flatMap(([, keys]) => keys),
+      links: received('order.closed').flatMap(({ data }) => (data.reference === reference ? String(data.keysUrl) : [])),
+    }),
+    printsKeys: true,
     fulfilled: () => received('order.closed').filter(({ data }) => data.state === 'fulfilled').length,
     keys: () => [...(shop?.keys().values() ?? [])].flat(),
     duplicates: () => shop?.duplicates() ?? [],

@@ -2,7 +2,8 @@
  * `npm run demo`: the whole story against the sandbox, with everything that usually goes wrong, line by line.
  *
  * The service runs as a process of its own, so that it can be killed; the sandbox and the store live here and are
- * the judges: charges are counted in the sandbox's ledger, keys in the store's own record, never in Quayside's database.
+ * the judges: charges are counted in the sandbox's ledger, keys in the store's own record and on the page to which the link of the mail
+ * leads, never in Quayside's database.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -17,7 +18,7 @@ import { sentence } from '../../src/domain/text-layout.ts'
 import { openSetUp } from '../../src/installation.ts'
 import { startSandbox } from '../../src/sandbox/server.ts'
 import { shopifyOfStory } from './shopify-story.ts'
-import { backendOfStory, type StoryStore } from './story-store.ts'
+import { backendOfStory, type StoryStore, seenIn } from './story-store.ts'
 import { wooCommerceOfStory } from './woocommerce-story.ts'
 
 /** The supplier's times as the demo states them, so that no step takes minutes: the rules stay the same. */
@@ -41,6 +42,10 @@ const { dialect: DIALECT, ...given } = parseArgs({
   },
 }).values
 const ENTRY = path.join(import.meta.dirname, '../../src/quayside.js')
+/** A run with a seeded mistake must end badly. */
+const PRELOAD = process.env.QUAYSIDE_MISTAKE
+  ? ['--import', path.join(import.meta.dirname, '../campaigns/mistakes/register.ts')]
+  : []
 /** Nothing in the story takes longer; whatever does has failed. */
 const PATIENCE_MS = 60_000
 
@@ -122,7 +127,7 @@ async function story(
   say(`order ${first}: ${one} twice on line 1 and once on line 2`)
   await closed(first)
   say(
-    `  the store has ${store.keysOf(first).length} keys, bought with ${sandbox.world.report().charges.length} charges, one a line`,
+    `  its customer reads ${(await seenIn(store, first)).length} keys, bought with ${sandbox.world.report().charges.length} charges, one a line`,
   )
   const duplicatesIgnored = await until('the duplicate delivery', async () => {
     const counted = (await duplicates(url, owner())) - (store.repeats?.() ?? 0)
@@ -150,14 +155,16 @@ async function story(
   say('  started again: the purchase may have been charged, so it is looked up before anything is sent')
   await closed(third)
   recovered += 1
-  say(`  found: the store has its ${store.keysOf(third).length} keys`)
-  return verdict(sandbox.world.report(), store, { duplicatesIgnored, recovered })
+  say(`  found: its customer reads ${(await seenIn(store, third)).length} keys`)
+  const seen = (await Promise.all([first, second, third].map((reference) => seenIn(store, reference)))).flat()
+  return verdict(sandbox.world.report(), store, seen, { duplicatesIgnored, recovered })
 }
 
-/** Held against what was ordered: three orders, four lines, six keys. */
+/** Held against what was ordered: three orders, four lines, six keys. @param seen what their customers see */
 function verdict(
   report: ReturnType<Awaited<ReturnType<typeof startSandbox>>['world']['report']>,
   store: StoryStore,
+  seen: string[],
   counts: { duplicatesIgnored: number; recovered: number },
 ): Record<string, number | boolean> {
   const references = report.charges.map((charge) => charge.externalOrderId)
@@ -170,9 +177,18 @@ function verdict(
     keys.length === 6 &&
     new Set(keys).size === 6 &&
     store.duplicates().length === 0 &&
+    seen.length === keys.length &&
+    seen.toSorted().join() === Object.values(report.keysIssued).flat().toSorted().join() &&
     counts.duplicatesIgnored >= 1 &&
     counts.recovered === 2
-  return { orders, charges: report.charges.length, keysFulfilled: keys.length, ...counts, passed }
+  return {
+    orders,
+    charges: report.charges.length,
+    keysFulfilled: keys.length,
+    keysSeen: seen.length,
+    ...counts,
+    passed,
+  }
 }
 
 async function duplicates(url: string, bearer: string): Promise<number> {
@@ -183,7 +199,7 @@ async function duplicates(url: string, bearer: string): Promise<number> {
 
 function startService(folder: string, configFile: string): ChildProcess {
   const log = openSync(path.join(folder, 'quayside.log'), 'a')
-  return spawn(process.execPath, [ENTRY, 'serve', '--config', configFile], { stdio: ['ignore', log, log] })
+  return spawn(process.execPath, [...PRELOAD, ENTRY, 'serve', '--config', configFile], { stdio: ['ignore', log, log] })
 }
 
 const kind = KINDS.find((one) => one === given.store)

@@ -1,6 +1,7 @@
 /** The WooCommerce shop in the story of `npm run demo`. */
 import { credentialsSource } from '../../src/config/config.ts'
 import { keepSecret } from '../../src/demo/files.ts'
+import { wooCommerce } from '../../src/stores/woocommerce/kind.ts'
 import { STOCK_MIN, type StoryPlace, type StoryStore } from './story-store.ts'
 import { startWooCommerceShop, wooKey } from './woocommerce-shop.ts'
 
@@ -34,12 +35,16 @@ export async function wooCommerceOfStory({ id, folder, storePort, sandbox }: Sto
   const linesOf = (reference: string) => shop.orders.get(Number(reference))?.lines ?? []
   const keysOf = (reference: string): string[] =>
     linesOf(reference).flatMap(({ meta }) =>
-      meta.filter(({ key }) => key === LABEL).flatMap(({ value }) => String(value).split('\n')),
+      meta.filter(({ key }) => key === '_quayside_keys').flatMap(({ value }) => JSON.parse(String(value)) as string[]),
     )
   const keys = () => [...shop.orders.keys()].flatMap((id) => keysOf(String(id)))
   return {
     about: `a WooCommerce shop sells ${[...ids.keys()].join(' and ')}`,
-    settings: { stores: [{ id, kind: 'woocommerce', name: 'Demo shop', url, handOver: { label: LABEL } }] },
+    settings: {
+      stores: [
+        { id, kind: 'woocommerce', name: 'Demo shop', url, deliver: wooCommerce.deliver, handOver: { label: LABEL } },
+      ],
+    },
     connect: async () => {},
     sells: async () => {
       const [one, other] = [...ids]
@@ -55,7 +60,14 @@ export async function wooCommerceOfStory({ id, folder, storePort, sandbox }: Sto
     buy: async (lines) =>
       String(shop.buy({ lines: lines.map(({ sku, quantity }) => ({ product: ids.get(sku) ?? 0, quantity })) }).id),
     isClosed: (reference) => shop.orders.get(Number(reference))?.status === 'completed',
-    keysOf,
+    reads: (reference) => {
+      const { mails } = shop.customerSees(Number(reference))
+      return {
+        words: mails.flatMap(({ text }) => text.split(/\s+/)),
+        links: mails.flatMap(({ links }) => links),
+      }
+    },
+    printsKeys: true,
     fulfilled: () => [...shop.orders.values()].filter(({ status }) => status === 'completed').length,
     keys,
     duplicates: () => {

@@ -573,12 +573,24 @@ export const mistakes: readonly Mistake[] = [
   {
     name: 'link-left-out',
     does: 'fulfils an order of Shopify without the link by which its customer comes to the keys',
-    foundBy: 'test/stores/shopify-link.test.ts',
+    foundBy: 'test/shops/story.test.ts',
     edits: [
       {
         file: 'stores/shopify/hand-over.ts',
         find: '      ...(link && { trackingInfo: link }),\n',
         replace: '',
+      },
+    ],
+  },
+  {
+    name: 'woo-link-left-out',
+    does: 'gives a customer of a WooCommerce shop the keys alone, where the store says the link as well',
+    foundBy: 'test/shops/story.test.ts',
+    edits: [
+      {
+        file: 'stores/woocommerce/hand-over.ts',
+        find: 'by === undefined ? shop : { ...shop, link: keysUrl }',
+        replace: 'by === undefined || keysUrl === undefined ? shop : shop',
       },
     ],
   },
