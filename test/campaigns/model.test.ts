@@ -34,6 +34,7 @@ describe('no path breaks a promise or hangs', () => {
     ['with an odd supplier', { sends: 1, oddities: 1 }],
     ['with a second generation', { sends: 1, generations: 2 }],
     ['with an order that its shop changes', { sends: 1, cancels: false, changes: 1 }],
+    ['with a key in place of one that does not work', { sends: 1, cancels: false, changes: 1, replaces: true }],
   ])('%s', (_, bounds) => {
     const explored = bounds.changes ? whole(bounds, ['remembers']) : whole(bounds)
     expect([...explored.faults, ...hanging(explored)]).toEqual([])

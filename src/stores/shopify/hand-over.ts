@@ -426,10 +426,9 @@ export async function fulfil(shop: Shop, update: KeysUpdate): Promise<FulfilResu
   const kept = await putOn()
   if (kept.outcome !== 'confirmed') return isLate ? afterKeys(kept) : kept
   const { fulfilments } = before.value
-  if (isLate) {
-    const late = await writeLate(shop, fulfilments, link)
-    return replaces && late.outcome === 'confirmed' ? CONFIRMED : late
-  }
+  const late = isLate ? await writeLate(shop, fulfilments, link) : undefined
+  // No setting of the shop is at fault where nothing was left to fulfil for keys in place of others.
+  if (late) return replaces && late.outcome === 'confirmed' ? CONFIRMED : late
   const fulfilled = await fulfilUnits(shop, update, plan, total, link)
   // What an earlier attempt fulfilled may lack the link, or have that of a page which a lost database knew.
   const isShown = fresh.length > 0 || (fulfilments.length === 0 && plan.locations.length > 0)

@@ -78,7 +78,7 @@ export function explore({ rules, bounds, worlds, watched, stops = false, progres
   const model: Model = { rules, bounds, emit: take, decisions: [], reached: new Set() }
   const stateAt = (number: number): State => decode(seen.numbers, number * WIDTH)
   for (const world of worlds) {
-    const start = startOf(world, bounds.quantity)
+    const start = startOf(world, bounds.quantity, bounds.replaces)
     encode(start, row)
     seen.add(row)
     enter(start, -1)

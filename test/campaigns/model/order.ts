@@ -187,6 +187,9 @@ function compared(model: Model, state: State): Compared | undefined {
   for (const step of steps) {
     if (step.step === 'again' && isWished(purchaseOf(state, newest)) && purchaseOf(state, newest).sinceWish)
       broken = 'one wish has a part bought again once'
+    const isEntitled = place.standing === 'paid' && place.units >= place.elsewhere
+    if (place.replaced > 0 && isEntitled && takesBack(step, purchaseOf(state, newest)))
+      broken = 'a replacement that the order entitles to is not taken back'
     const after = moved(model, next, newest, step)
     if (!after && broken === undefined) return undefined
     next = after ?? next
@@ -194,6 +197,9 @@ function compared(model: Model, state: State): Compared | undefined {
   const says = steps.map(({ step }) => step).join(', ') || 'nothing follows'
   return { state: withPlace(next, { settled: isOpen ? 'no' : 'yes' }), says, broken }
 }
+
+const takesBack = (step: SettleStep, { surplus }: Purchase): boolean =>
+  step.step === 'shop_ends' || step.step === 'shop_cancels' || (step.step === 'shop_limits' && step.surplus > surplus)
 
 /** What its order took back is planned again without a wish. */
 const isWished = ({ state, takenBackBy }: Purchase): boolean => !(state === 'cancelled' && takenBackBy !== null)
@@ -239,7 +245,7 @@ function partOf(state: State, generation: Generation): PlannedPart {
     isDecided: purchase.decided,
     isClosed: purchase.state === 'cancelled' && purchase.closed,
     isLeased: purchase.state === 'sending' || purchase.lease > 0,
-    isReplacement: false,
+    isReplacement: state.place.replaced > 0,
   }
 }
 

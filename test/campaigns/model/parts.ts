@@ -58,6 +58,7 @@ export const parts: readonly Part[] = [
       lateReadings: true,
     },
     { name: 'an order that its shop changes, with a second generation', ...changing, generations: 2 as const },
+    { name: 'a key in place of one that does not work', ...changing, quantity: 1 as const, sends: 2, replaces: true },
   ].map(({ name, ...bounds }): Part => ({ name, worlds: ['remembers'], bounds, durations: coarse, tick: 'half' })),
 ]
 

@@ -22,7 +22,7 @@ export function boughtBeyond({ place, purchases }: State, generation: Generation
     return one.left
   }
   const bought = purchases.reduce((sum, one, number) => sum + count(one, number), place.elsewhere)
-  const isBeyond = place.standing !== 'paid' || bought > place.units
+  const isBeyond = place.standing !== 'paid' || bought > place.units + place.replaced
   return isBeyond && !purchases[generation]?.excepted
     ? 'nothing is bought beyond what the order entitles to'
     : undefined
@@ -36,7 +36,7 @@ export function leavesBeyond(
   units: number,
 ): Promised | undefined {
   const left = purchases.reduce((sum, one) => sum + (one?.left ?? 0), place.elsewhere)
-  const isBeyond = standing !== 'paid' || left > units
+  const isBeyond = standing !== 'paid' || left > units + place.replaced
   return isBeyond && !purchases[generation]?.excepted ? 'no key leaves that the order does not entitle to' : undefined
 }
 

@@ -102,8 +102,8 @@ export const rules: Rules = {
   handsOverOnce: true,
   nextKey: (key) => key + 1,
   settle,
-  entitled: ({ decided, quantity }, { standing, settled, units }, others) =>
-    settled !== 'no' && (decided || (standing === 'paid' && quantity + others <= units)),
+  entitled: ({ decided, quantity }, { standing, settled, units, replaced }, others) =>
+    settled !== 'no' && (decided || (standing === 'paid' && quantity + others <= (replaced > 0 ? replaced : units))),
   mayLeave: ({ standing, settled }, decided) => settled !== 'no' && (decided || standing === 'paid'),
   due: ({ quantity, surplus }) => quantity - surplus,
   readsBeforeHandOver: true,

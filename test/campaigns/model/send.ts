@@ -119,12 +119,18 @@ function intend(model: Model, state: State, place: number, does: Beginning, inpu
   })
 }
 
-/** Units of the line that are bought or under way besides: `fitsUnits` in storage/entitlements.ts. */
+/**
+ * Units of the line that are bought or under way besides: `fitsUnits` in storage/entitlements.ts. A part that replaces a key has
+ * its own room, beside the units of the line.
+ */
 const boughtOfOthers = (state: State, generation: Generation): number =>
-  state.purchases.reduce((sum, other, place) => {
-    if (!other || place === generation || other.state === 'planned') return sum
-    return sum + (isOver(other.state) ? other.left : other.quantity)
-  }, state.place.elsewhere)
+  state.purchases.reduce(
+    (sum, other, place) => {
+      if (!other || place === generation || other.state === 'planned') return sum
+      return sum + (isOver(other.state) ? other.left : other.quantity)
+    },
+    state.place.replaced > 0 ? 0 : state.place.elsewhere,
+  )
 
 /** The other generations of the part, as `mayBuy` asks for them. */
 export const othersOf = (state: State, generation: Generation) =>

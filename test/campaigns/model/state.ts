@@ -46,6 +46,8 @@ export interface Place {
   settled: 'yes' | 'due' | 'no'
   /** Units of the line that it gained later: other parts have them, which are delivered at once. */
   elsewhere: number
+  /** 1: the part replaces a key that does not work; `elsewhere` has that key. */
+  replaced: number
   /** A reading that was asked for and is not stored yet; empty without one. */
   readStanding: Standing | ''
   readUnits: number
@@ -263,8 +265,8 @@ const planned: Purchase = {
 }
 export const plannedPurchase = (set: Partial<Purchase>): Kept<Purchase> => purchases.keep({ ...planned, ...set })
 
-/** @param units of the line, as they were ordered first */
-export const startOf = (world: World, units: number): State => ({
+/** @param units of the line, as they were ordered first @param replaces the part replaces the key of the only unit */
+export const startOf = (world: World, units: number, replaces = false): State => ({
   place: places.keep({
     world,
     sends: 0,
@@ -279,7 +281,8 @@ export const startOf = (world: World, units: number): State => ({
     tagged: false,
     expired: false,
     settled: 'yes',
-    elsewhere: 0,
+    elsewhere: Number(replaces),
+    replaced: Number(replaces),
     readStanding: '',
     readUnits: 0,
     readTagged: false,

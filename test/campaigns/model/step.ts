@@ -21,6 +21,7 @@ export const promises = [
   'no key leaves that the order does not entitle to',
   'one wish has a part bought again once',
   'an older reading gives nothing back',
+  'a replacement that the order entitles to is not taken back',
 ] as const
 export type Promised = (typeof promises)[number]
 
@@ -53,6 +54,8 @@ export interface Bounds {
   changes: number
   /** A reading may be stored after a later one. */
   lateReadings: boolean
+  /** The part replaces a key that does not work, which another part has delivered. */
+  replaces?: boolean
 }
 
 /** What the parts of the model work with. */

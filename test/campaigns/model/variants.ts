@@ -349,6 +349,21 @@ export const variants: readonly Variant[] = [
     bounds: { ...changing, quantity: 1, sends: 2, generations: 2, crashes: false },
   },
   {
+    name: 'replacement-ended',
+    does: 'a key in place of another one counts as a further unit of its line, and is taken back as surplus',
+    breaks: 'a replacement that the order entitles to is not taken back',
+    world: 'remembers',
+    change: {
+      settle: (parts, entitlement, options) =>
+        rules.settle(
+          parts.map((part) => ({ ...part, isReplacement: false })),
+          entitlement,
+          options,
+        ),
+    },
+    bounds: { ...changing, quantity: 1, replaces: true },
+  },
+  {
     name: 'old-reading-believed',
     does: 'a reading counts in full although a later one was stored since it was asked for',
     breaks: 'an older reading gives nothing back',
