@@ -1,5 +1,6 @@
 /** What every kind of store keeps, tried on each kind against a shop that really answers. */
 import { describe, expect, test } from 'vitest'
+import { markOfKey } from '../../src/domain/purchase-keys.ts'
 import type { StoreListing } from '../../src/stores/store.ts'
 import { STANDARD_MAIL } from '../shops/shopify-mails.ts'
 import { TEST_NOW } from '../support/database.ts'
@@ -43,11 +44,40 @@ const byLink = async (): Promise<StoreWorld> => {
   }
 }
 
+/** A shop of WooCommerce whose customers get the link, alone or with the keys. */
+const wooBy = (by: 'link' | 'both') => async (): Promise<StoreWorld> => {
+  const world = await wooCommerceWorld()
+  const { store, shop } = world
+  const way = { by, keysUrl: `https://keys.quayside.test/k/${'a'.repeat(43)}` } as const
+  const sent = (keys: string[]) => (by === 'link' ? keys.map((key) => markOfKey(key, 1)) : keys)
+  return {
+    ...world,
+    store: {
+      ...store,
+      fulfil: (update) => store.fulfil({ ...update, ...way, keys: sent(update.keys) }),
+      resend: async ({ reference, lines }) => {
+        const named = lines.map(({ id, keys }) => ({ id, keys: sent(keys) }))
+        return store.resend?.({ reference, lines: named, ...way }) ?? { outcome: 'confirmed' }
+      },
+    },
+    keysOf: (reference, keys) => {
+      const { mails, page } = shop.customerSees(Number(reference))
+      const isSent = mails.some(({ links }) => links.some((link) => link.startsWith(way.keysUrl)))
+      if (!isSent || !page.links.some((link) => link.startsWith(way.keysUrl))) return []
+      if (by === 'both') return world.keysOf(reference, keys)
+      const stored = JSON.stringify(shop.orders.get(Number(reference))?.lines)
+      return keys.filter((key) => stored.includes(markOfKey(key, 1)))
+    },
+  }
+}
+
 const worlds: Record<string, () => Promise<StoreWorld>> = {
   backend: backendWorld,
   woocommerce: wooCommerceWorld,
   shopify: shopifyWorld,
   'shopify, by a link,': byLink,
+  'woocommerce, by a link,': wooBy('link'),
+  'woocommerce, both ways,': wooBy('both'),
   'woocommerce, whose pages hold three,': inPagesOfThree(wooCommerceWorld),
   'shopify, whose pages hold three,': inPagesOfThree(shopifyWorld),
 }

@@ -58,6 +58,26 @@ describe('the signature of a callback', () => {
 })
 
 describe('a backend store', () => {
+  test('gets the address of the page of keys, and no key where its customers get the link alone', async () => {
+    const shop = await startShop({ secret: secretText(secret), now: () => TEST_NOW })
+    onTestFinished(() => shop.close())
+    const store = storeAt(shop.url)
+    const keysUrl = 'https://keys.shop.test/k/token'
+    for (const by of ['link', 'both', undefined] as const) {
+      await store.fulfil({ ...update, id: `u-${by}`, keysUrl, ...(by && { by }) })
+    }
+    const late = { reason: 'late', message: 'it takes longer' } as const
+    const { type: _, delivered: __, complete: ___, keys: ____, ...about } = update
+    await store.reportHeld?.({ ...about, id: 'h', type: 'line.held', units: 1, ...late, keysUrl })
+    expect(shop.received().map(({ data }) => [data.keys, data.keysUrl])).toEqual([
+      [[], keysUrl],
+      [update.keys, keysUrl],
+      [update.keys, keysUrl],
+      [undefined, keysUrl],
+    ])
+    expect(JSON.stringify(shop.received())).not.toContain('"by"')
+  })
+
   test('verifies each callback on its own, and knows a repeat by its id', async () => {
     const shop = await startShop({ secret: secretText(secret), now: () => TEST_NOW })
     onTestFinished(() => shop.close())
