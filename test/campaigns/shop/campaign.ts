@@ -8,6 +8,7 @@ import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import Connection from 'better-sqlite3'
 import { keepSecret, writeDemoConfig } from '../../../src/demo/files.ts'
+import type { KeyWay } from '../../../src/domain/store-update.ts'
 import { openSetUp } from '../../../src/installation.ts'
 import { type Sandbox, startSandbox } from '../../../src/sandbox/server.ts'
 import { DIALECT } from '../../support/delivery.ts'
@@ -16,7 +17,8 @@ import { type Chance, createChance } from '../torture/chance.ts'
 import { createService, type Service } from '../torture/service.ts'
 import { createFastClock, type FastClock } from './clock.ts'
 import type { Reviewed } from './entitled.ts'
-import { type PlacedOrder, type PlayedShop, SHIRT, type ShopOpening } from './played-shop.ts'
+import { createEarlyCustomers, type OpenedOrder, openPages } from './pages.ts'
+import { type PlacedOrder, type PlayedShop, SHIRT, type ShopOpening, type SupplierBooks } from './played-shop.ts'
 import { openShopify } from './shopify.ts'
 import { createWeather, type Weather } from './weather.ts'
 import { openWooCommerce } from './woocommerce.ts'
@@ -35,8 +37,8 @@ export interface CampaignOptions {
   offers: number
   seed: number
   folder: string
-  /** Whether customers get a link to their keys. A shop of WooCommerce has none here. */
-  isLinked?: boolean
+  /** How the keys reach customers (default: that of the kind). */
+  deliver?: KeyWay | undefined
   /** The weather stays bad until this share of the paid orders is done (default: 0.6, so that most keys are handed over in it). */
   struckUntil?: number
   onProgress?: (progress: Progress) => void
@@ -66,6 +68,11 @@ export interface Outcome {
   paidWhileDown: number
   /** Minutes of the shop's clock from the end of that hour until every order was completed that was paid before it. */
   caughtUpMinutes: number
+  /** Keys that the supplier has issued, and those that customers see at the end behind their links; null: they get none. */
+  keysIssued: number
+  keysSeen: number | null
+  /** Orders whose customers opened the page while the service was killed and orders changed. */
+  openedEarly: number
   /** What is counted for this kind of shop alone. */
   figures: Record<string, number>
 }
@@ -98,18 +105,22 @@ interface Scene {
   folder: string
   skus: string[]
   kills: string[]
+  /** Those who open their page at once, and the chance by which they do. */
+  early: ReturnType<typeof createEarlyCustomers>
+  eyes: Chance
 }
 
 export async function runShopCampaign(options: CampaignOptions): Promise<Outcome> {
   const { orders, offers, seed, folder, onProgress, struckUntil = 0.6 } = options
   const scene = await openScene(options, createChance(seed, 'shop'))
-  const { chance, sandbox, shop, weather, service, skus, kills, clock } = scene
+  const { chance, sandbox, shop, weather, service, skus, kills, clock, early } = scene
   const outage: Outage = { from: null, to: null, caughtUpAt: null }
   let phase: Progress['phase'] = 'opening'
   const posting = setInterval(() => {
     weather.deliverDue()
     shop.merchantLooks?.()
     shop.entitled.look(shop.ordersNow())
+    openOne(scene)
     const placed = shop.orders()
     noteCatchingUp(scene, outage, placed)
     const completed = placed.filter(({ isDone }) => isDone).length
@@ -149,11 +160,12 @@ export async function runShopCampaign(options: CampaignOptions): Promise<Outcome
       restAt = isAtRest(folder) ? Math.min(restAt, clock.now()) : Infinity
       return clock.now() > restAt + HOUR_MS
     })
-    await shop.customersOpen?.(scene.url)
+    const opened = await openAll(scene)
     service.signal('SIGTERM')
     const { code } = await service.ended()
     shop.entitled.look(shop.ordersNow())
-    const faults = [...shop.faultsIn(books()), ...shop.entitled.faultsIn(sandbox.world.orders.known(100_000))]
+    const faults = [...shop.faultsIn(books(opened)), ...shop.entitled.faultsIn(sandbox.world.orders.known(100_000))]
+    if (opened) faults.push(...earlyFaults(scene, opened), ...shop.entitled.pageFaultsIn(countsOf(opened), early.tried))
     if (!isAtRest(folder)) faults.push('the service did not come to rest')
     if (outage.caughtUpAt === null) faults.push('what was paid before the shop was reached again was never completed')
     if (code !== 0) faults.push(`the service ended with ${code}: ${service.lastLines().at(-1)}`)
@@ -169,6 +181,9 @@ export async function runShopCampaign(options: CampaignOptions): Promise<Outcome
       created: shop.created(),
       paidWhileDown: paid.filter((at) => at > (outage.from ?? Infinity) && at < (outage.to ?? 0)).length,
       caughtUpMinutes: Math.ceil(((outage.caughtUpAt ?? Infinity) - (outage.to ?? 0)) / 60_000),
+      keysIssued: Object.values(sandbox.world.report().keysIssued).flat().length,
+      keysSeen: opened ? sum(countsOf(opened).values()) : null,
+      openedEarly: early.seen.size,
       figures: shop.figures?.() ?? {},
     }
   } finally {
@@ -177,12 +192,12 @@ export async function runShopCampaign(options: CampaignOptions): Promise<Outcome
     await Promise.all([shop.close(), sandbox.close()])
   }
 
-  function books() {
-    return { ledger: sandbox.world.report(), skus, others: [SHIRT], quantityMax: TIMES.quantityMax }
+  function books(opened: SupplierBooks['opened']): SupplierBooks {
+    return { ledger: sandbox.world.report(), skus, others: [SHIRT], quantityMax: TIMES.quantityMax, opened }
   }
 }
 
-async function openScene({ kind, folder, offers, isLinked = false }: CampaignOptions, chance: Chance): Promise<Scene> {
+async function openScene({ kind, folder, offers, deliver }: CampaignOptions, chance: Chance): Promise<Scene> {
   const clockFile = path.join(folder, 'fast-clock')
   const clock = createFastClock(clockFile, SPEED)
   const dialect = { ...DIALECT, ...TIMES }
@@ -203,7 +218,7 @@ async function openScene({ kind, folder, offers, isLinked = false }: CampaignOpt
   const { items } = sandbox.world.offers.list({}, 0, offers)
   for (const { id } of items) sandbox.world.offers.change(id, { stock: STOCK })
   // The merchant sells a third of the offers before the service comes; it makes the others.
-  const shop = await OPENINGS[kind]({ now, own: items.filter((_, index) => index % 3 === 0), isLinked })
+  const shop = await OPENINGS[kind]({ now, own: items.filter((_, index) => index % 3 === 0), deliver })
   const store = { id: STORE, name: 'Shop', ...shop.settings }
   const port = await freePort()
   const configFile = writeDemoConfig({
@@ -232,8 +247,49 @@ async function openScene({ kind, folder, offers, isLinked = false }: CampaignOpt
     folder,
     skus: items.map(({ sku }) => sku),
     kills: [],
+    early: createEarlyCustomers(),
+    eyes: chance.fork('eyes'),
   }
 }
+
+/** The share of customers who open their page at once. */
+const EARLY = 0.3
+
+/** One customer looks whether a link has come. */
+function openOne({ shop, early, eyes }: Scene): void {
+  const orders = shop.ordersNow()
+  if (orders.length === 0) return
+  const { id } = eyes.pick(orders)
+  void early.look(id, shop.linksOf(id), () => eyes.happens(EARLY))
+}
+
+/** Every customer opens what the shop brought a link to. */
+async function openAll({ shop }: Scene): Promise<SupplierBooks['opened']> {
+  if (shop.settings.deliver === 'keys') return undefined
+  const opened = new Map<string, OpenedOrder>()
+  for (const { id } of shop.ordersNow()) opened.set(id, await openPages(shop.linksOf(id)))
+  return opened
+}
+
+/** What customers have seen once stays on their page, unless the merchant changed the order. */
+function earlyFaults({ shop, early }: Scene, opened: ReadonlyMap<string, OpenedOrder>): string[] {
+  return [...early.seen].flatMap(([order, { lines, wrong }]) => [
+    ...wrong.map((what) => `the page of the order ${order} ${what} when it was new`),
+    ...[...lines].flatMap(([line, keys]) => {
+      const after = opened.get(order)?.lines.get(line) ?? []
+      const isGone = !shop.entitled.changed.has(order) && keys.some((key) => !after.includes(key))
+      return isGone ? [`the customer of line ${order}/${line} does not see a key any more that was shown`] : []
+    }),
+  ])
+}
+
+/** How many keys each line shows, by `order/line`. */
+const countsOf = (opened: ReadonlyMap<string, OpenedOrder>): Map<string, number> =>
+  new Map(
+    [...opened].flatMap(([order, { lines }]) => [...lines].map(([line, keys]) => [`${order}/${line}`, keys.length])),
+  )
+
+const sum = (counts: Iterable<number>): number => [...counts].reduce((all, one) => all + one, 0)
 
 /** A customer buys some of what is shown. */
 function buy({ shop }: Scene, chance: Chance): Promise<void> {

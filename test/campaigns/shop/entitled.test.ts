@@ -97,3 +97,16 @@ test('orders that were never changed are judged elsewhere', () => {
   entitled.look([{ id: '1', lines: [{ id: '2', units: { paid: 1, deliverable: 1 }, keys: 0 }] }])
   expect(entitled.faultsIn([])).toEqual([])
 })
+
+test('a page that shows more keys than its customer is entitled to, or fewer than are there, is found', () => {
+  const { entitled, is } = order()
+  is(3, 3)
+  is(2, 3)
+  const judged = (keys: number, early: string[] = []) =>
+    entitled.pageFaultsIn(new Map([['1/2', keys]]), new Set(early)).join()
+  expect(judged(2)).toBe('')
+  expect(judged(3)).toBe('the page of line 1/2 shows 3 keys, and its customer is entitled to 2')
+  expect(judged(3, ['1'])).toBe('')
+  expect(judged(4, ['1'])).toBe('the page of line 1/2 shows 4 keys, and its customer is entitled to 3')
+  expect(judged(1)).toBe('the page of line 1/2 shows 1 keys, and 2 are there for its customer')
+})

@@ -90,6 +90,29 @@ export function createEntitled(now: () => number) {
     /** Whether the customer has every key of an order that is due, but for units that only a person takes. */
     isServed: ({ id: order, lines }: OrderNow): boolean =>
       lines.every(({ id, units, keys }) => keys >= units.deliverable - askedFor(`${order}/${id}`)),
+    /**
+     * Of orders that the merchant changed: a page shows the keys that are there for its customer, and none beyond. What was opened
+     * once may stay.
+     *
+     * @param seen how many keys each line shows, by `order/line` @param early orders whose page was opened before
+     */
+    pageFaultsIn: (seen: ReadonlyMap<string, number>, early: ReadonlySet<string>): string[] =>
+      [...history].flatMap(([line, all]) => {
+        const order = line.split('/')[0] ?? ''
+        if (!changed.has(order)) return []
+        const due = all.at(-1)?.deliverable ?? 0
+        const may = early.has(order) ? Math.max(...all.map(({ deliverable }) => deliverable)) : due
+        const must = Math.min(keysOf.get(line) ?? 0, due - askedFor(line))
+        const shown = seen.get(line) ?? 0
+        return [
+          ...(shown > may
+            ? [`the page of line ${line} shows ${shown} keys, and its customer is entitled to ${may}`]
+            : []),
+          ...(shown < must
+            ? [`the page of line ${line} shows ${shown} keys, and ${must} are there for its customer`]
+            : []),
+        ]
+      }),
     /** @returns one sentence for each unit that was bought or delivered and not due, and for each that is due and missing */
     faultsIn: (bought: readonly Bought[]): string[] => {
       const known = new Set(bought.map(({ externalOrderId }) => externalOrderId))

@@ -1,5 +1,5 @@
 /**
- * `npm run shop -- [--kind woocommerce|shopify] [--deliver link|keys] [--orders N] [--seed S]`: Quayside, as a process that is killed, beside a shop
+ * `npm run shop -- [--kind woocommerce|shopify] [--deliver link|keys|both] [--orders N] [--seed S]`: Quayside, as a process that is killed, beside a shop
  * whose requests fail. The last line is one JSON object; the exit code is 1 unless it says `passed`, and then the folder of the run stays.
  *
  * A seed fixes what customers buy, when the service dies, and which fault comes next. It does not fix how processes interleave.
@@ -10,20 +10,21 @@ import path from 'node:path'
 import { parseArgs } from 'node:util'
 import { KILLS, KINDS, type Progress, runShopCampaign } from './campaign.ts'
 
+const WAYS = ['link', 'keys', 'both'] as const
 const { values } = parseArgs({
   options: {
     kind: { type: 'string', default: 'woocommerce' },
     orders: { type: 'string', default: '500' },
     seed: { type: 'string', default: '1' },
-    deliver: { type: 'string', default: 'link' },
+    deliver: { type: 'string' },
   },
 })
 const kind = KINDS.find((one) => one === values.kind)
 const [orders, seed] = [Number(values.orders), Number(values.seed)]
-const isLinked = values.deliver === 'link'
-if (!kind || !['link', 'keys'].includes(values.deliver) || ![orders, seed].every(Number.isSafeInteger) || orders < 1) {
+const deliver = WAYS.find((one) => one === values.deliver)
+if (!kind || deliver !== values.deliver || ![orders, seed].every(Number.isSafeInteger) || orders < 1) {
   process.stderr.write(
-    'usage: npm run shop -- [--kind woocommerce|shopify] [--deliver link|keys] [--orders N] [--seed S]\n',
+    'usage: npm run shop -- [--kind woocommerce|shopify] [--deliver link|keys|both] [--orders N] [--seed S]\n',
   )
   process.exit(2)
 }
@@ -44,7 +45,7 @@ function onProgress({ phase, bought, completed, kills }: Progress): void {
 }
 
 const folder = mkdtempSync(path.join(tmpdir(), 'quayside-shop-'))
-const outcome = await runShopCampaign({ kind, orders, offers: OFFERS, seed, folder, isLinked, onProgress })
+const outcome = await runShopCampaign({ kind, orders, offers: OFFERS, seed, folder, deliver, onProgress })
 if (process.stderr.isTTY) process.stderr.write('\r\x1b[K')
 const { faults, kills, figures, ...counts } = outcome
 const passed = faults.length === 0 && kills.length === KILLS

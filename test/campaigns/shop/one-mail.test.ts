@@ -41,7 +41,8 @@ async function completedByMerchant(diesAfterMs: number) {
   for (const order of orders.known(10).filter(({ status }) => status === 'open')) orders.complete(order)
   await app.pass(HOUR)
   const skus = [first, second].map((one) => one?.sku ?? '')
-  const books = { ledger: app.sandbox.world.report(), skus, others: [], quantityMax: 100, shop: app.shop }
+  const given = { skus, others: [], quantityMax: 100, opened: undefined, printsKeys: true }
+  const books = { ledger: app.sandbox.world.report(), ...given, shop: app.shop }
   const judged = { changed: new Set<string>(), completedByHand: new Set([reference]) }
   return { key, doubtful: handOvers.keys, faults: faultsIn({ ...books, ...judged, doubtful: handOvers.keys }) }
 }

@@ -1,7 +1,9 @@
 /** What the campaign asks of a shop, whatever its kind. */
+import type { KeyWay } from '../../../src/domain/store-update.ts'
 import type { LedgerReport } from '../../../src/sandbox/ledger.ts'
 import type { Chance } from '../torture/chance.ts'
 import type { createEntitled, OrderNow } from './entitled.ts'
+import type { OpenedOrder } from './pages.ts'
 
 /** No licence key: the merchant sends it. */
 export const SHIRT = 'SHIRT'
@@ -25,19 +27,21 @@ export interface SupplierBooks {
   others: readonly string[]
   /** Most units of one purchase. */
   quantityMax: number
+  /** What customers see behind the links that the shop brought them, by order; undefined: the shop brings none. */
+  opened: ReadonlyMap<string, OpenedOrder> | undefined
 }
 
 export interface ShopOpening {
   now: () => number
   /** What the merchant sells before the service comes. */
   own: readonly { sku: string; name: string }[]
-  /** Whether customers get a link to their keys. */
-  isLinked: boolean
+  /** How the keys reach customers (default: that of the kind). */
+  deliver?: KeyWay | undefined
 }
 
 export interface PlayedShop extends Exposed {
   /** What the configuration says of it. */
-  settings: { kind: string; url: string; create: 'draft' | 'publish'; growth?: 'buy'; deliver?: 'link' | 'keys' }
+  settings: { kind: string; url: string; create: 'draft' | 'publish'; growth?: 'buy'; deliver: KeyWay }
   /** Its two credentials, joined by a colon. */
   credentials: string
   /** SKUs that have a price of the service, and are shown to customers. */
@@ -53,8 +57,8 @@ export interface PlayedShop extends Exposed {
   ordersNow: () => OrderNow[]
   /** Products that the service made. */
   created: () => number
-  /** Customers open the pages that they find links to. @param origin where the service is reached */
-  customersOpen?: (origin: string) => Promise<void>
+  /** The links that the customer of an order finds in its mails and on the shop's own page of it. */
+  linksOf: (order: string) => string[]
   /** @returns one sentence for each thing that is wrong; none where all is right */
   faultsIn: (books: SupplierBooks) => string[]
   /** What the outcome says of this kind alone. */

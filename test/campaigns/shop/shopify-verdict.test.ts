@@ -49,6 +49,8 @@ function booksOfOneOrder() {
     skus: ['GAME'],
     others: ['SHIRT'],
     quantityMax: 2,
+    printsKeys: true,
+    opened: undefined as Parameters<typeof faultsIn>[0]['opened'],
     changed: new Set<string>(),
     fulfilledByHand: new Set<string>(),
     byHand: new Set<string>(),
@@ -237,4 +239,65 @@ test.each(wrong)('%s is a fault', (_, sentences, happens) => {
   const story = booksOfOneOrder()
   happens(story)
   expect(faultsIn(story.books)).toEqual(sentences.map((sentence) => expect.stringMatching(sentence)))
+})
+
+/** The same order, whose customer gets the link alone, and has opened it. */
+function linkedBooks() {
+  const shop = createShopifyShop()
+  const variant = shop.addProduct({ sku: 'GAME', title: 'Game', price: '10.00', stock: 9 }).variants[0]?.id ?? ''
+  const order = shop.buy({ lines: [{ variant, quantity: 2 }], email: EMAIL })
+  const [line] = order.lines
+  const issued = [FIRST, SECOND]
+  const fulfilment = shop.fulfilByHand(order.id)
+  const mails = shop.mails()
+  const mail = { order: order.id, kind: 'shipping_confirmation' as const, to: EMAIL, at: 0, text: '' }
+  mails.push({ ...mail, html: `<a href="${LINK}">${order.name}</a>` })
+  fulfilment.tracking.push({ company: 'Games', number: order.name, url: LINK })
+  const reference = `q1.shop.${order.id}.${line?.id}.1.1`
+  const { books } = booksOfOneOrder()
+  const { charges } = books.ledger
+  const opened = { pages: 1, lines: new Map([[line?.id ?? '', [...issued]]]), wrong: [] }
+  return {
+    shop,
+    order,
+    fulfilment,
+    mails,
+    opened,
+    books: {
+      ...books,
+      shop: { ...shop, mails: () => mails },
+      ledger: {
+        ...books.ledger,
+        charges: charges.slice(0, 1).map((one) => ({ ...one, externalOrderId: reference })),
+        keysIssued: { [reference]: issued },
+      },
+      printsKeys: false,
+      opened: new Map([[order.id, opened]]),
+    },
+  }
+}
+type Linked = ReturnType<typeof linkedBooks>
+const LINK = 'https://keys.test/k/1'
+
+test('an order whose keys were opened has no fault', () => {
+  expect(faultsIn(linkedBooks().books)).toEqual([])
+})
+
+const unlinked: [string, string, (story: Linked) => unknown][] = [
+  [
+    'a key that its customer does not see',
+    'does not see 1 of its keys',
+    ({ opened }) => [...opened.lines.values()][0]?.pop(),
+  ],
+  ['a page without a link to it', 'does not see 2 of its keys', ({ books }) => books.opened.clear()],
+  ['a mail without the link', 'has no link', ({ mails }) => Object.assign(mails.at(-1) ?? {}, { html: '' })],
+  ['a fulfilment without the link', 'has no link', ({ fulfilment }) => fulfilment.tracking.pop()],
+  ['a fulfilment without a mail', 'has 0 mails', ({ mails }) => mails.pop()],
+  ['a key in a metafield', 'is in the shop', ({ shop, order }) => shop.putMetafield(order.id, 'any', 'keys_1', FIRST)],
+  ['a key in the note', 'is in the shop', ({ order }) => (order.note = FIRST)],
+]
+test.each(unlinked)('%s is a fault of an order whose customer gets the link alone', (_, sentence, happens) => {
+  const story = linkedBooks()
+  happens(story)
+  expect(faultsIn(story.books)).toContainEqual(expect.stringContaining(sentence))
 })

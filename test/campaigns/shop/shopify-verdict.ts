@@ -1,8 +1,9 @@
 /** The verdict about a shop of Shopify: the supplier's books against what the shop has and its customers got. Not a word of the service. */
+import { linksIn } from '../../shops/html.ts'
 import type { ShopifyMail, ShopifyOrder } from '../../shops/shopify-orders.ts'
 import type { ShopifyShop } from '../../shops/shopify-shop.ts'
+import { pageFaults } from './pages.ts'
 import type { SupplierBooks } from './played-shop.ts'
-import { linkFaults, type OpenedKeys } from './shopify-pages.ts'
 import { keysOfLines, moneyFaults, productFaults, unboughtOf } from './verdict.ts'
 
 export interface ShopifyBooks extends SupplierBooks {
@@ -15,8 +16,8 @@ export interface ShopifyBooks extends SupplierBooks {
   changed: ReadonlySet<string>
   /** Orders that the merchant fulfilled whole. One that was fulfilled when it was read first is left to a person, who buys nothing here. */
   fulfilledByHand: ReadonlySet<string>
-  /** What customers have opened, where they get a link; undefined where they get keys. */
-  opened?: OpenedKeys | undefined
+  /** Whether the keys are on orders and in mails in plain text. Else the link alone leads to them. */
+  printsKeys: boolean
   /** Units of each product before the service came: more than the supplier ever has. */
   oldStock: number
 }
@@ -46,12 +47,15 @@ export function faultsIn(books: ShopifyBooks): string[] {
       ...foreignKeys(books, order, lineOfKey),
       ...(books.changed.has(order.id) || leftAlone.has(order.id)
         ? []
-        : books.opened
-          ? linkFaults(books, books.opened, order, issued)
-          : [...keyFaults(books, order, issued), ...mailFaults(books, order, issued, mails.get(order.id) ?? [])]),
-      ...foreignPages(books, order, lineOfKey),
+        : [
+            ...(books.printsKeys ? keyFaults : plainKeys)(books, order, issued),
+            ...unitFaults(books, order, issued),
+            ...(books.printsKeys ? mailFaults(books, order, issued, mails.get(order.id) ?? []) : []),
+            ...(books.opened ? linkFaults(books, order) : []),
+          ]),
       ...merchantFaults(order),
     ]),
+    ...(books.opened ? sold.flatMap((order) => pageFaults(order, books.opened?.get(order.id), issued)) : []),
     ...strayFaults(books, lineOfKey),
     ...productFaults(books, products),
     ...stockFaults(books),
@@ -84,14 +88,47 @@ const foreignKeys = ({ shop }: ShopifyBooks, { id }: ShopifyOrder, lineOfKey: Ma
     return line === undefined || line.startsWith(`${id}/`) ? [] : [`order ${id} has a key of line ${line}`]
   })
 
-/** The page of an order shows no key of another one. */
-const foreignPages = ({ opened }: ShopifyBooks, { id }: ShopifyOrder, lineOfKey: Map<string, string>): string[] =>
-  (opened?.get(id) ?? []).flatMap((key) => {
-    const line = lineOfKey.get(key)
-    return line?.startsWith(`${id}/`) ? [] : [`the page of the order ${id} has a key of line ${line}`]
+/** Of each paid line so many keys were issued, and so many units are fulfilled. */
+const unitFaults = ({ others }: ShopifyBooks, order: ShopifyOrder, issued: Map<string, string[]>): string[] =>
+  order.lines.flatMap(({ id, sku, quantity }) => {
+    const name = `${order.id}/${id}`
+    const isOther = others.includes(sku ?? '')
+    const due = isOther || paidAt(order) === null ? 0 : quantity
+    const fulfilled = fulfilledOf(order, id)
+    const keys = issued.get(name)?.length ?? 0
+    return [
+      ...(keys === due ? [] : [`${keys} keys were issued for line ${name}, not ${due}`]),
+      ...(isOther || fulfilled === due ? [] : [`line ${name} has ${fulfilled} units fulfilled, not ${due}`]),
+    ]
   })
 
-/** Each key of a paid line stands on its order once, in a metafield of keys, and so many units are fulfilled. */
+/** Nothing that the shop has or sends shows a key in plain text. */
+function plainKeys({ shop }: ShopifyBooks, order: ShopifyOrder, issued: Map<string, string[]>): string[] {
+  const { id, note, tags, fulfilments, lines } = order
+  const mails = shop.mails().filter((mail) => mail.order === id)
+  const tracking = fulfilments.map((one) => one.tracking)
+  const texts = JSON.stringify([note, tags, tracking, shop.metafieldsOf(id), mails.map(({ html }) => html)])
+  return lines.flatMap((line) =>
+    (issued.get(`${id}/${line.id}`) ?? []).some((key) => texts.includes(key))
+      ? [`a key of line ${id}/${line.id} is in the shop`]
+      : [],
+  )
+}
+
+/** Each fulfilment by the service has its mail, and leads to one page. */
+function linkFaults({ shop, byHand }: ShopifyBooks, { id, fulfilments }: ShopifyOrder): string[] {
+  const mails = shop.mails().filter(({ order, kind }) => order === id && kind === 'shipping_confirmation')
+  return [
+    ...(mails.length === fulfilments.length ? [] : [`order ${id} has ${mails.length} mails of its fulfilments`]),
+    ...fulfilments.flatMap(({ id: one, tracking }, index) =>
+      byHand.has(one) || (tracking.length === 1 && linksIn(mails[index]?.html ?? '').includes(tracking[0]?.url ?? ''))
+        ? []
+        : [`the mail of the fulfilment ${one} of the order ${id} has no link, or several`],
+    ),
+  ]
+}
+
+/** Each key of a paid line stands on its order once, in a metafield of keys. */
 function keyFaults({ shop, others }: ShopifyBooks, order: ShopifyOrder, issued: Map<string, string[]>): string[] {
   const metafields = shop.metafieldsOf(order.id)
   const shown = keysShown(metafields)
@@ -106,20 +143,17 @@ function keyFaults({ shop, others }: ShopifyBooks, order: ShopifyOrder, issued: 
       const name = `${order.id}/${id}`
       const isOther = others.includes(sku ?? '')
       const due = isOther || paidAt(order) === null ? 0 : quantity
-      const fulfilled = fulfilledOf(order, id)
       const keys = issued.get(name) ?? []
       const times = keys.map((key) => shown.filter((one) => one === key).length)
       const kept = times.filter((count) => count > 0).length
       return [
         ...(kept === due ? [] : [`line ${name} has ${kept} keys, not ${due}`]),
-        ...(keys.length === due ? [] : [`${keys.length} keys were issued for line ${name}, not ${due}`]),
         ...times
           .filter((count) => count > 1)
           .map((count) => `a key of line ${name} stands on the order ${count} times`),
         ...(keys.some((key) => hidden.includes(key))
           ? [`a key of line ${name} stands beside the metafields of keys`]
           : []),
-        ...(isOther || fulfilled === due ? [] : [`line ${name} has ${fulfilled} units fulfilled, not ${due}`]),
       ]
     }),
   ]

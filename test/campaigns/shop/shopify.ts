@@ -1,5 +1,6 @@
 /** A shop of Shopify as the campaign plays it: what its customers and its merchant do, and what can befall its requests. */
 import { setTimeout as sleep } from 'node:timers/promises'
+import { shopify } from '../../../src/stores/shopify/kind.ts'
 import { keysInMails } from '../../shops/shopify-mails.ts'
 import type { ShopifyOrder } from '../../shops/shopify-orders.ts'
 import type { ShopifyVariant } from '../../shops/shopify-products.ts'
@@ -17,7 +18,6 @@ import {
   type ShopOpening,
 } from './played-shop.ts'
 import { createHandOvers } from './shopify-hand-overs.ts'
-import { type OpenedKeys, openPages } from './shopify-pages.ts'
 import { faultsIn, fulfilledOf, keysShown, paidAt, RETRY_TAG } from './shopify-verdict.ts'
 
 const OLD_PRICE_MINOR = Number(OLD_PRICE) * 100
@@ -52,14 +52,14 @@ const PUSHES = ['CreateProduct', 'UpdateVariants', 'SetStock']
  */
 const PACE = { bucket: { maximum: 2_000, restoreRate: 1_000 }, searchLagMs: 30_000, fulfilmentDelayMs: 20_000 }
 
-export async function openShopify({ now, own, isLinked }: ShopOpening): Promise<PlayedShop> {
-  const running = await startShopifyShop({ scheme: 'http', now, ...PACE, ...(!isLinked && { policy: keysInMails() }) })
+export async function openShopify({ now, own, deliver = shopify.deliver }: ShopOpening): Promise<PlayedShop> {
+  const policy = deliver === 'link' ? {} : { policy: keysInMails() }
+  const running = await startShopifyShop({ scheme: 'http', now, ...PACE, ...policy })
   const { shop } = running
   for (const { sku, name } of own) shop.addProduct({ title: `${OWN}${name}`, sku, price: OLD_PRICE, stock: OLD_STOCK })
   const shirt = shop.addProduct({ title: 'Shirt', sku: SHIRT, price: OLD_PRICE, stock: 1_000_000 }).variants[0]
   /** Fulfilments that the merchant made. */
   const byHand = new Set<string>()
-  let opened: OpenedKeys | undefined
   const fulfilledByHand = new Set<string>()
   const entitled = createEntitled(now)
   const orderNow = (order: ShopifyOrder): OrderNow => {
@@ -124,7 +124,7 @@ export async function openShopify({ now, own, isLinked }: ShopOpening): Promise<
   }
 
   return {
-    settings: { kind: 'shopify', url: running.url, create: 'publish', deliver: isLinked ? 'link' : 'keys' },
+    settings: { kind: 'shopify', url: running.url, create: 'publish', deliver },
     credentials: `${shopifyApp.clientId}:${shopifyApp.secret}`,
     onSale: () => [...shop.variants.values()].filter(isOnSale).flatMap(({ sku }) => sku ?? []),
     // Some orders the merchant fulfils or has tried again, before their keys are there or after.
@@ -164,9 +164,7 @@ export async function openShopify({ now, own, isLinked }: ShopOpening): Promise<
       }),
     entitled,
     ordersNow,
-    customersOpen: async (origin) => {
-      if (isLinked) opened = await openPages(shop, origin)
-    },
+    linksOf: (order) => shop.seenBy(order).links,
     created: () =>
       [...shop.products.values()].filter(({ title, variants }) => !title.startsWith(OWN) && variants[0]?.sku !== SHIRT)
         .length,
@@ -178,7 +176,7 @@ export async function openShopify({ now, own, isLinked }: ShopOpening): Promise<
         fulfilledByHand,
         changed: entitled.changed,
         silent: handOvers.silent(),
-        opened,
+        printsKeys: deliver !== 'link',
         oldStock: OLD_STOCK,
       }),
     figures: () => figures,

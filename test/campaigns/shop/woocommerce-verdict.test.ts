@@ -35,6 +35,8 @@ function booksOfOneOrder() {
     skus: ['GAME'],
     others: ['SHIRT'],
     quantityMax: 2,
+    printsKeys: true,
+    opened: undefined as Parameters<typeof faultsIn>[0]['opened'],
     changed: new Set<string>(),
     completedByHand: new Set<string>(),
     doubtful: new Set<string>(),
@@ -194,4 +196,32 @@ test.each(wrong)('%s is a fault', (_, sentences, happens) => {
   const story = booksOfOneOrder()
   happens(story)
   expect(faultsIn(story.books)).toEqual(sentences.map((sentence) => expect.stringMatching(sentence)))
+})
+
+/** The same order, whose customer gets the link alone, and has opened it. */
+function linkedBooks() {
+  const story = booksOfOneOrder()
+  const { books, order, line, keysMeta } = story
+  keysMeta.value = JSON.stringify(['qk-mark'])
+  for (const meta of line.meta) if (meta.key === 'Licence key') meta.value = 'https://keys.test/k/1'
+  for (const mail of books.shop.mails()) mail.text = mail.text.replace(KEY, 'https://keys.test/k/1')
+  const opened = { pages: 1, lines: new Map([[String(line.id), [KEY]]]), wrong: [] as string[] }
+  return { ...story, opened, books: { ...books, printsKeys: false, opened: new Map([[String(order.id), opened]]) } }
+}
+
+test('an order whose keys were opened has no fault', () => {
+  expect(faultsIn(linkedBooks().books)).toEqual([])
+})
+
+const unlinked: [string, string, (story: ReturnType<typeof linkedBooks>) => unknown][] = [
+  ['a page without a link to it', 'does not see 1 of its keys', ({ books }) => books.opened.clear()],
+  ['a page that does not open', 'answers 404', ({ opened }) => opened.wrong.push('answers 404')],
+  ['a key in its line', 'is in the shop', ({ line }) => line.meta.push({ id: 9, key: 'Licence key', value: KEY })],
+  ['a key in a mail', 'is in the shop', ({ noteMailed }) => noteMailed(NOTE)],
+  ['a mark that is missing', 'has 0 keys, not 1', ({ keysMeta }) => (keysMeta.value = '[]')],
+]
+test.each(unlinked)('%s is a fault of an order whose customer gets the link alone', (_, sentence, happens) => {
+  const story = linkedBooks()
+  happens(story)
+  expect(faultsIn(story.books)).toContainEqual(expect.stringContaining(sentence))
 })

@@ -1,6 +1,7 @@
 /** The verdict about a WooCommerce shop: the supplier's books against what the shop has and its customers got. Not a word of the service. */
 import type { WooMail, WooOrder } from '../../shops/woocommerce-orders.ts'
 import type { WooShop } from '../../shops/woocommerce-shop.ts'
+import { pageFaults } from './pages.ts'
 import type { SupplierBooks } from './played-shop.ts'
 import { keysOfLines, moneyFaults, productFaults, unboughtOf } from './verdict.ts'
 
@@ -8,6 +9,8 @@ export interface WooBooks extends SupplierBooks {
   shop: Pick<WooShop, 'orders' | 'products' | 'mails'>
   /** Keys of which a write failed or was not answered, or whose order the merchant completed while their hand-over was under way. */
   doubtful: ReadonlySet<string>
+  /** Whether the keys are in lines, notes and mails in plain text. Else the link alone leads to them. */
+  printsKeys: boolean
   /** Orders that the merchant changed after they were placed. */
   changed: ReadonlySet<string>
   /** Orders that the merchant completed. One that was completed when it was read first is left to a person, who buys nothing here. */
@@ -33,14 +36,18 @@ export function faultsIn(books: WooBooks): string[] {
     ...orders.flatMap((order) =>
       books.changed.has(String(order.id)) || leftAlone.has(String(order.id))
         ? strayFaults(order, issued, mails)
-        : [...orderFaults(books, order, issued), ...mailFaults(books, order, issued, mails)],
+        : [
+            ...orderFaults(books, order, issued),
+            ...(books.printsKeys ? mailFaults(books, order, issued, mails) : plainKeys(order, issued, mails)),
+          ],
     ),
+    ...(books.opened ? sold.flatMap((order) => pageFaults(order, books.opened?.get(order.id), issued)) : []),
     ...productFaults(books, products),
   ]
 }
 
 /** Each paid order is completed and has the keys that were issued for it; no note is there twice. */
-function orderFaults({ others }: WooBooks, order: WooOrder, issued: Map<string, string[]>): string[] {
+function orderFaults({ others, printsKeys }: WooBooks, order: WooOrder, issued: Map<string, string[]>): string[] {
   const faults: string[] = []
   if (order.paidAt !== null && order.status !== 'completed') faults.push(`order ${order.id} is still ${order.status}`)
   for (const { id, quantity, sku, meta } of order.lines) {
@@ -48,12 +55,26 @@ function orderFaults({ others }: WooBooks, order: WooOrder, issued: Map<string, 
     const kept = meta.filter(({ key }) => key === '_quayside_keys').flatMap(({ value }) => JSON.parse(String(value)))
     const due = order.paidAt === null || others.includes(sku ?? '') ? 0 : quantity
     if (kept.length !== due) faults.push(`line ${name} has ${kept.length} keys, not ${due}`)
-    if (kept.toSorted().join() !== (issued.get(name) ?? []).toSorted().join())
+    if (printsKeys && kept.toSorted().join() !== (issued.get(name) ?? []).toSorted().join())
       faults.push(`line ${name} has other keys than were issued for it`)
   }
   const notes = order.notes.filter(({ note, isForCustomer }) => isForCustomer || note.includes('[quayside '))
   if (new Set(notes.map(({ note }) => note)).size !== notes.length) faults.push(`order ${order.id} has a note twice`)
   return faults
+}
+
+/** Nothing that the shop has or sends shows a key in plain text. */
+const plainKeys = (
+  { id, lines, notes }: WooOrder,
+  issued: Map<string, string[]>,
+  mails: Map<string, WooMail[]>,
+): string[] => {
+  const texts = JSON.stringify([lines.map(({ meta }) => meta), notes])
+  return lines.flatMap((line) =>
+    (issued.get(`${id}/${line.id}`) ?? []).some((key) => texts.includes(key) || (mails.get(key) ?? []).length > 0)
+      ? [`a key of line ${id}/${line.id} is in the shop`]
+      : [],
+  )
 }
 
 /**

@@ -1,5 +1,6 @@
 /** A WooCommerce shop as the campaign plays it: what its customers and its merchant do, and what can befall its requests. */
 import { setTimeout as sleep } from 'node:timers/promises'
+import { wooCommerce } from '../../../src/stores/woocommerce/kind.ts'
 import type { WooOrder, WooOrderLine } from '../../shops/woocommerce-orders.ts'
 import type { CountedRequest, WooFault } from '../../shops/woocommerce-shop.ts'
 import { startWooCommerceShop, wooKey } from '../../shops/woocommerce-shop.ts'
@@ -22,7 +23,7 @@ const FAULTS = ['lost_before', 'lost_after', 'too_many', 'maintenance', 'login_p
 /** Only a batch has items. */
 const COMMON = FAULTS.map((fault) => (fault === 'items' ? 'lost_after' : fault))
 
-export async function openWooCommerce({ now, own }: ShopOpening): Promise<PlayedShop> {
+export async function openWooCommerce({ now, own, deliver = wooCommerce.deliver }: ShopOpening): Promise<PlayedShop> {
   const running = await startWooCommerceShop({
     scheme: 'http',
     now,
@@ -85,7 +86,7 @@ export async function openWooCommerce({ now, own }: ShopOpening): Promise<Played
   const productOf = (sku: string) => [...shop.products.values()].find((product) => product.sku === sku)
 
   return {
-    settings: { kind: 'woocommerce', url: running.url, create: 'draft', growth: 'buy' },
+    settings: { kind: 'woocommerce', url: running.url, create: 'draft', growth: 'buy', deliver },
     credentials: `${wooKey.key}:${wooKey.secret}`,
     onSale: () =>
       [...shop.products.values()]
@@ -131,9 +132,20 @@ export async function openWooCommerce({ now, own }: ShopOpening): Promise<Played
       }),
     entitled,
     ordersNow,
+    linksOf: (order) => {
+      const { mails, page } = shop.customerSees(Number(order))
+      return [...mails, page].flatMap(({ links }) => links)
+    },
     created: () => [...shop.products.values()].filter(({ name, sku }) => !name.startsWith(OWN) && sku !== SHIRT).length,
     faultsIn: (books) =>
-      faultsIn({ ...books, shop, doubtful: handOvers.keys, changed: entitled.changed, completedByHand }),
+      faultsIn({
+        ...books,
+        shop,
+        printsKeys: deliver !== 'link',
+        doubtful: handOvers.keys,
+        changed: entitled.changed,
+        completedByHand,
+      }),
     expose: (draw, chance) => {
       let drawn: string | undefined
       const decide = (request: CountedRequest): void => {
