@@ -11,3 +11,16 @@ export const unescaped = (html: string): string =>
 /** Addresses of the links that a reader sees. */
 export const linksIn = (html: string): string[] =>
   [...html.matchAll(/<a [^>]*href="([^"]*)"/g)].map(([, url = '']) => unescaped(url))
+
+/** What a reader sees, line by line. A link is its text, and its address in brackets. */
+export const textOf = (html: string): string =>
+  unescaped(
+    html
+      .replaceAll(/<br ?\/?>\n?/g, '\n')
+      .replaceAll(/<a [^>]*href="([^"]*)"[^>]*>(.*?)<\/a>/g, '$2 ($1)')
+      .replaceAll(/<\/?[a-z][^>]*>/g, ''),
+  )
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '')
+    .join('\n')

@@ -2,7 +2,8 @@
 import { describe, expect, test } from 'vitest'
 import * as documents from '../../src/stores/shopify/documents.ts'
 import { callerOf } from '../support/shopify-caller.ts'
-import { keysInMails, mailWithKeys, textOf } from './shopify-mails.ts'
+import { textOf } from './html.ts'
+import { keysInMails, mailWithKeys } from './shopify-mails.ts'
 import { createShopifyShop, type ShopifyShopOptions } from './shopify-shop.ts'
 
 const LINK = 'https://keys.shop.test/k/token'

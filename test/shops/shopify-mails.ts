@@ -4,7 +4,7 @@
  * The standard template prints tracking as copies of Shopify's own do: a single number is a link only where the fulfilment names a
  * company. What an app keeps in its own namespace is in no template: no document says that mails can read it.
  */
-import { escaped, unescaped } from './html.ts'
+import { escaped } from './html.ts'
 import type { ShopifyFulfilment } from './shopify-fulfilments.ts'
 import type { ShopifyMetafield } from './shopify-metafields.ts'
 import type { ShopifyOrder } from './shopify-orders.ts'
@@ -86,19 +86,6 @@ function trackingOf({ tracking }: ShopifyFulfilment) {
     tracking_numbers: tracking.flatMap(({ number }) => number ?? []),
   }
 }
-
-/** What a reader sees, line by line. A link is its text, and its address in brackets. */
-export const textOf = (html: string): string =>
-  unescaped(
-    html
-      .replaceAll(/<br ?\/?>\n?/g, '\n')
-      .replaceAll(/<a [^>]*href="([^"]*)"[^>]*>(.*?)<\/a>/g, '$2 ($1)')
-      .replaceAll(/<\/?[a-z][^>]*>/g, ''),
-  )
-    .split('\n')
-    .map((line) => line.trim())
-    .filter((line) => line !== '')
-    .join('\n')
 
 /* As much of Liquid as these templates need. */
 

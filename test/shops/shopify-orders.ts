@@ -1,6 +1,6 @@
 /** Orders of the Shopify shop: bought, paid, refunded, edited, cancelled, with the mails that a customer gets. */
 
-import { linksIn } from './html.ts'
+import { linksIn, textOf } from './html.ts'
 import {
   amountText,
   bigNumber,
@@ -22,7 +22,7 @@ import {
 } from './shopify-answers.ts'
 import { createFulfilments, type ShopifyFulfilment, type ShopifyFulfilmentOrder } from './shopify-fulfilments.ts'
 import type { Fields } from './shopify-graphql.ts'
-import { mailOf, statusPageOf, textOf } from './shopify-mails.ts'
+import { mailOf, statusPageOf } from './shopify-mails.ts'
 import { createMetafields } from './shopify-metafields.ts'
 import type { createProducts } from './shopify-products.ts'
 

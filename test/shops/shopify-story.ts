@@ -2,7 +2,6 @@
 import { credentialsSource } from '../../src/config/config.ts'
 import { keepSecret } from '../../src/demo/files.ts'
 import { shopify } from '../../src/stores/shopify/kind.ts'
-import { linksIn } from './html.ts'
 import { shopifyApp, startShopifyShop } from './shopify-shop.ts'
 import { STOCK_MIN, type StoryPlace, type StoryStore } from './story-store.ts'
 
@@ -64,13 +63,7 @@ export async function shopifyOfStory({ id, folder, storePort, sandbox }: StoryPl
     buy: async (lines) =>
       shop.buy({ lines: lines.map(({ sku, quantity }) => ({ variant: ids.get(sku) ?? '', quantity })) }).id,
     isClosed: isFulfilled,
-    reads: (reference) => {
-      const { mails } = shop.seenBy(reference)
-      return {
-        words: mails.flatMap(({ text }) => text.split(/\s+/)),
-        links: mails.flatMap(({ html }) => linksIn(html)),
-      }
-    },
+    mails: (reference) => shop.seenBy(reference).mails.map(({ html }) => html),
     printsKeys: false,
     repeats: () => repeats,
     fulfilled: () => references().filter(isFulfilled).length,

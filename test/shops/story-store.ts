@@ -4,6 +4,7 @@ import { startShop } from '../../src/demo/shop.ts'
 import type { SetUp } from '../../src/installation.ts'
 import type { Sandbox } from '../../src/sandbox/server.ts'
 import { pagesOf, readPage } from './customer.ts'
+import { escaped, linksIn, textOf } from './html.ts'
 
 /** What a store of the story is opened with. */
 export interface StoryPlace {
@@ -28,9 +29,9 @@ export interface StoryStore {
   /** A customer buys. @returns the reference of the order */
   buy: (lines: { sku: string; quantity: number }[]) => Promise<string>
   isClosed: (reference: string) => boolean
-  /** What the customer of an order reads without a click: words and links of what the store wrote about it. */
-  reads: (reference: string) => { words: string[]; links: string[] }
-  /** Whether the keys are among those words, beside the link. */
+  /** The mails that the customer of an order has, as HTML. */
+  mails: (reference: string) => string[]
+  /** Whether the keys are in the mails, beside the link. */
   printsKeys: boolean
   /** How many deliveries of the store itself were the same as an earlier one; absent: none is. */
   repeats?: () => number
@@ -50,8 +51,9 @@ export const STOCK_MIN = 10
  * the mail has the keys as well, only those count that both have.
  */
 export async function seenIn(store: StoryStore, reference: string): Promise<string[]> {
-  const { words, links } = store.reads(reference)
-  const pages = await Promise.all(pagesOf(links).map(readPage))
+  const mails = store.mails(reference)
+  const words = mails.flatMap((html) => textOf(html).split(/\s+/))
+  const pages = await Promise.all(pagesOf(mails.flatMap(linksIn)).map(readPage))
   const shown = pages.flatMap(({ lines }) => [...lines.values()].flat())
   return store.printsKeys ? shown.filter((key) => words.includes(key)) : shown
 }
@@ -87,11 +89,13 @@ export async function backendOfStory({ id, folder, storePort, api }: StoryPlace)
       return reference
     },
     isClosed: (reference) => received('order.closed').some(({ data }) => data.reference === reference),
-    // It writes no mail: its developer has the keys of the callbacks, and the link of the last one.
-    reads: (reference) => ({
-      words: [...(shop?.keys() ?? [])].filter(([line]) => line.startsWith(`${reference}/`)).flatMap(([, keys]) => keys),
-      links: received('order.closed').flatMap(({ data }) => (data.reference === reference ? String(data.keysUrl) : [])),
-    }),
+    // Its developer writes the mail, by what the callbacks bring.
+    mails: (reference) => {
+      const lines = [...(shop?.keys() ?? [])].filter(([line]) => line.startsWith(`${reference}/`))
+      const keys = lines.flatMap(([, ofLine]) => ofLine.map((key) => `<p>${escaped(key)}</p>`)).join('\n')
+      const closed = received('order.closed').filter(({ data }) => data.reference === reference)
+      return closed.map(({ data }) => `${keys}\n<p><a href="${data.keysUrl}">Your order ${reference}</a></p>`)
+    },
     printsKeys: true,
     fulfilled: () => received('order.closed').filter(({ data }) => data.state === 'fulfilled').length,
     keys: () => [...(shop?.keys().values() ?? [])].flat(),

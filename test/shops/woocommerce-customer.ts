@@ -7,6 +7,7 @@ import { linesOf, type WooMail, type WooOrder } from './woocommerce-orders.ts'
 export interface Readable {
   text: string
   links: string[]
+  html: string
 }
 
 export function customerSees(order: WooOrder | undefined, mails: readonly WooMail[]) {
@@ -36,6 +37,7 @@ const metaShown = (line: string): string => {
 }
 
 const readable = (html: string[]): Readable => ({
+  html: html.join('<br>\n'),
   text: html.map((part) => part.replaceAll(/<[^>]*>/g, '')).join('\n'),
   links: html.flatMap((part) => [...part.matchAll(/<a href="([^"]*)"/g)].flatMap(([, address]) => address ?? [])),
 })

@@ -60,13 +60,7 @@ export async function wooCommerceOfStory({ id, folder, storePort, sandbox }: Sto
     buy: async (lines) =>
       String(shop.buy({ lines: lines.map(({ sku, quantity }) => ({ product: ids.get(sku) ?? 0, quantity })) }).id),
     isClosed: (reference) => shop.orders.get(Number(reference))?.status === 'completed',
-    reads: (reference) => {
-      const { mails } = shop.customerSees(Number(reference))
-      return {
-        words: mails.flatMap(({ text }) => text.split(/\s+/)),
-        links: mails.flatMap(({ links }) => links),
-      }
-    },
+    mails: (reference) => shop.customerSees(Number(reference)).mails.map(({ html }) => html),
     printsKeys: true,
     fulfilled: () => [...shop.orders.values()].filter(({ status }) => status === 'completed').length,
     keys,
