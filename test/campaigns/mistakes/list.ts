@@ -399,6 +399,35 @@ export const mistakes: readonly Mistake[] = [
     ],
   },
   {
+    name: 'replacement-without-room',
+    does: 'counts a key in place of one that does not work as a further unit of its line, so that it is never bought',
+    figure: 'stuck',
+    edits: [
+      {
+        file: 'storage/entitlements.ts',
+        find: 'o.claim is not distinct from purchases.claim and ',
+        replace: '',
+      },
+      {
+        file: 'storage/entitlements.ts',
+        find: 'case when purchases.claim is null then',
+        replace: 'case when 0 = 0 then',
+      },
+    ],
+  },
+  {
+    name: 'claim-decided-twice',
+    does: 'lets a claim be decided a second time, so that two keys come in place of one',
+    edits: [
+      { file: 'ordering/claims.ts', find: 'if (claim.outcome !== null) {', replace: 'if (claim.number < 0) {' },
+      {
+        file: 'storage/claims.ts',
+        find: "changeSeen(1, claims, ['id'], isNull(claims.endedAt))",
+        replace: "changeSeen(1, claims, ['id'])",
+      },
+    ],
+  },
+  {
     name: 'unpaid-order-bought',
     does: 'buys what an order of a shop has that waits for its money',
     store: 'woocommerce',

@@ -17,7 +17,8 @@ export function brokenCallbacks(
       if (isClosed && unitsReportedOf(store.heard, reference, id) < quantity)
         broken.push(`${reference}/${id}: its order was closed with units that neither came nor failed`)
       const own = store.heard.filter(
-        ({ type, data }) => type === 'line.fulfilled' && data.reference === reference && data.line === id,
+        ({ type, data }) =>
+          type === 'line.fulfilled' && data.reference === reference && data.line === id && data.replaces !== true,
       )
       // After a restore people may give up a part whose keys the store has from before: it hears that the line failed.
       const isGivenUp = store.heard.some(
@@ -42,7 +43,9 @@ export function brokenCallbacks(
 /** Units of a line whose keys came, or that were said to have failed, however often. */
 function unitsReportedOf(heard: readonly Heard[], reference: string, line: string): number {
   const own = heard.filter(({ data }) => data.reference === reference && data.line === line)
-  const keys = own.flatMap(({ type, data }) => (type === 'line.fulfilled' ? (data.keys as string[]) : []))
+  const keys = own.flatMap(({ type, data }) =>
+    type === 'line.fulfilled' && data.replaces !== true ? (data.keys as string[]) : [],
+  )
   const failed = own.flatMap(({ type, data }) => (type === 'line.failed' ? [Number(data.quantity)] : []))
   return failed.reduce((sum, units) => sum + units, new Set(keys).size)
 }

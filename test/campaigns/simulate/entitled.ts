@@ -52,7 +52,7 @@ interface Delivered {
 }
 
 export interface Entitled {
-  judge: (operator: Pick<Operator, 'decided' | 'claimed' | 'said'>) => Judged
+  judge: (operator: Pick<Operator, 'decided' | 'claimed' | 'said' | 'replacements'>) => Judged
 }
 
 export interface Judged {
@@ -65,7 +65,7 @@ export interface Judged {
 export function watchEntitled(world: World, watch: Watch, unlisted: Unlisted): Entitled {
   const { shop, road, host, timeline, supplier, settings, dialect } = world
   const stored = watchIntents(world)
-  if (!shop) return { judge: () => ({ beyond: stored(), excused: new Map() }) }
+  if (!shop) return { judge: ({ replacements }) => ({ beyond: stored(replacements.lines), excused: new Map() }) }
   const bought: Bought[] = []
   const delivered: Delivered[] = []
   const carried = new Map<string, string>()
@@ -144,7 +144,7 @@ export function watchEntitled(world: World, watch: Watch, unlisted: Unlisted): E
   })
 
   return {
-    judge: ({ decided, claimed, said }) => {
+    judge: ({ decided, claimed, said, replacements }) => {
       const isOn = (one: Decided, reference: string, at: number) => one.reference === reference && one.at <= at
       const lost = (reference: string, at: number) =>
         decided.some((one) => isOn(one, reference, at) && ENDED.has(one.type)) ||
@@ -153,7 +153,7 @@ export function watchEntitled(world: World, watch: Watch, unlisted: Unlisted): E
         if (!lost(reference, at)) return units
         return decided.some((one) => isOn(one, reference, at) && one.writesOff) ? inShop - forgotten : inShop
       }
-      const beyond = new Set<string>(stored())
+      const beyond = new Set<string>(stored(replacements.lines))
       const excused = new Map<string, string>()
       for (const { reference, at, units } of bought) {
         const sumOf = (some: readonly Units[]) =>
@@ -221,17 +221,12 @@ const INTENT = `select quantity, last_sent_at as lastSentAt, coalesce((select be
   from purchases where idempotency_key = ?`
 
 /** Reads, in the commit of each intent, what is stored of its order and of its line. */
-function watchIntents({ host, restored }: World): () => string[] {
-  const broken = new Set<string>()
+function watchIntents({ host, restored }: World): (replaced: readonly string[]) => string[] {
+  const seen = new Map<string, StoredIntent>()
   let connection: Connection.Database | undefined
   const read = (): void => {
-    for (const { reference, standing, isDecided, units, planned } of connection
-      ?.prepare<[], StoredIntent>(STORED)
-      .all() ?? []) {
-      if (isDecided || (standing === 'paid' && planned <= units)) continue
-      broken.add(
-        `${reference}: its intent makes ${planned} units of its line, and ${units} of the order, ${standing}, were stored`,
-      )
+    for (const intent of connection?.prepare<[], StoredIntent>(STORED).all() ?? []) {
+      seen.set(JSON.stringify(intent), intent)
     }
   }
   const begin = (): void => {
@@ -241,9 +236,17 @@ function watchIntents({ host, restored }: World): () => string[] {
   begin()
   host.loading.add(read)
   restored.add(begin)
-  return () => {
+  // A person has decided on further keys in place of others: as many units may be bought beside those of the order.
+  return (replaced) => {
     read()
-    return [...broken]
+    const broken = [...seen.values()].flatMap(({ reference, standing, isDecided, units, planned }) => {
+      const most = units + replaced.filter((line) => line === lineOf(reference)).length
+      if (isDecided || (standing === 'paid' && planned <= most)) return []
+      return [
+        `${reference}: its intent makes ${planned} units of its line, and ${most} of the order, ${standing}, were stored`,
+      ]
+    })
+    return [...new Set(broken)]
   }
 }
 

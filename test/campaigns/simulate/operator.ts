@@ -20,6 +20,7 @@ import { purchases } from '../../../src/storage/schema.ts'
 import { build } from '../../../src/storage/statement.ts'
 import { groundlessFreezes } from '../../support/freeze-causes.ts'
 import { isOurs, lineOf, orderOf, partOf } from '../../support/references.ts'
+import { replacing } from './claims.ts'
 import type { SimProcess } from './process.ts'
 import { STORE } from './store.ts'
 import { HOUR, MINUTE, type World } from './world.ts'
@@ -108,6 +109,7 @@ export function createOperator(world: World, temper: Temper) {
   const counts = { decisions: 0, unfreezes: 0 }
   let retriesUntil = Number.POSITIVE_INFINITY
   let looksUntil = Number.POSITIVE_INFINITY
+  const replacements = replacing(world, book, () => timeline.now() > retriesUntil)
   /** Freezes for reviews that cancellations caused, in words. */
   const groundless = new Set<string>()
   /** How often each question was answered before: what was refused once is answered otherwise the next time. */
@@ -159,6 +161,7 @@ export function createOperator(world: World, temper: Temper) {
       if (isOver(purchase) && isNewest(purchase, all)) await retry(process, purchase)
     }
     for (const command of asked) await say(process, command)
+    await replacements.look(process)
     const freeze = await currentFreeze(ordering.db)
     if (freeze) {
       const inDoubt = host.connection().prepare<[], { total: number }>(REVIEWS_IN_DOUBT).get()?.total ?? 0
@@ -401,6 +404,7 @@ export function createOperator(world: World, temper: Temper) {
     left,
     said,
     surplus,
+    replacements,
     counts,
     /** A retry that comes later would not be over when the seed is. @param endsAt the seed is over then */
     endRetries: (at: number, endsAt: number): void => {

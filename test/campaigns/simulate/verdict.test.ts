@@ -18,6 +18,8 @@ import { verdictOf, type Witnesses } from './verdict.ts'
 import { createWatch, type Watch } from './watch.ts'
 import { MINUTE, openWorld, type StoreKind, settleIn, shipped, type World } from './world.ts'
 
+const noReplacements = { lines: [], given: new Map<string, string>(), look: async () => {} }
+
 async function simWorld(store: StoreKind = 'backend', isFiltered = true, seed = 1) {
   const { settings } = planOf(seed, store)
   const orders = { ...settings.dialect.orders, externalOrderId: isFiltered ? shipped.orders.externalOrderId : null }
@@ -62,7 +64,10 @@ async function partOf({ quantity, store, isFiltered }: { quantity: number; store
       cancellations: () => cancellations,
       unheard: () => [],
     },
-    operator: { decided, claimed, overrides: [], groundless, left: new Set<string>(), surplus: new Set<string>() },
+    operator: {
+      ...{ decided, claimed, overrides: [], groundless, left: new Set<string>(), surplus: new Set<string>() },
+      replacements: noReplacements,
+    },
     watch: { broken: [], deaths, clockHasMoved: () => false },
     entitled: { judge: () => ({ beyond: [], excused: new Map() }) },
     unlisted: watchUnlisted(world),
@@ -466,7 +471,7 @@ describe('units that are bought beyond what the customer has paid for', () => {
     insert('1.1', 'sending')
     const trip = { key: 'key of 1.1', asked: { body: JSON.stringify({ reference: nameOf('1.1') }) } } as Trip
     for (const watcher of road.watchers) watcher.written(trip)
-    return judge({ decided, claimed: new Set(), said: [] }).beyond
+    return judge({ decided, claimed: new Set(), said: [], replacements: noReplacements }).beyond
   }
   const tooMany = [expect.stringMatching(/bought, so that its line has 3 units, and the shop had 2 as paid$/)]
 

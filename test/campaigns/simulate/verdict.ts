@@ -4,6 +4,7 @@ import { standingCharges as chargesThatStand, doubleChargesIn, unreportedCharges
 import { isOurs, lineOf, orderOf, partOf } from '../../support/references.ts'
 import { brokenCallbacks } from './callbacks.ts'
 import { cancelledKeys } from './cancelled.ts'
+import { plannedTwice } from './claims.ts'
 import type { Customers } from './customers.ts'
 import type { Entitled } from './entitled.ts'
 import { unitsOf } from './facts.ts'
@@ -55,11 +56,13 @@ export function verdictOf(witnesses: Witnesses): Verdict {
     : storeRecord(witnesses, given)
   broken.push(...store.broken, ...cancelledKeys(witnesses), ...brokenCallbacks(witnesses, given.givenUp))
   broken.push(
+    ...plannedTwice(world),
     ...wishedTooOften(world),
     ...operator.groundless,
     ...unreportedChargesIn(standing, ordersReported(witnesses)),
   )
   const issued = new Map<string, string>()
+  for (const [key, line] of operator.replacements.given) issued.set(key, line)
   for (const [reference, keys] of Object.entries(report.keysIssued)) {
     for (const key of keys) issued.set(key, isOurs(reference) ? lineOf(reference) : 'no line')
   }
@@ -218,7 +221,10 @@ const WISHED = `select min(external_order_id) as reference, count(*) as times
 const keysGivenUp = ({ world, operator }: Witnesses, issued: Record<string, string[]>): ReadonlySet<string> =>
   new Set([...writtenOffBy(operator), ...claimedBy(world, operator)].flatMap((reference) => issued[reference] ?? []))
 
-function storeRecord({ world, customers }: Witnesses, { givenUp }: { givenUp: ReadonlySet<string> }): KeyRecord {
+function storeRecord(
+  { world, customers, operator }: Witnesses,
+  { givenUp }: { givenUp: ReadonlySet<string> },
+): KeyRecord {
   const broken: string[] = []
   const keys = new Map<string, string>()
   const perLine = new Map<string, number>()
@@ -240,7 +246,8 @@ function storeRecord({ world, customers }: Witnesses, { givenUp }: { givenUp: Re
   for (const { reference, lines } of customers.placed) {
     for (const { id, quantity } of lines) {
       const got = perLine.get(`${reference}/${id}`) ?? 0
-      if (got > quantity) broken.push(`${reference}/${id}: ${got} keys for a quantity of ${quantity}`)
+      const replaced = operator.replacements.lines.filter((line) => line === `${reference}/${id}`).length
+      if (got > quantity + replaced) broken.push(`${reference}/${id}: ${got} keys for a quantity of ${quantity}`)
     }
   }
   return { keys, duplicates, broken }
