@@ -1,0 +1,86 @@
+/** A replacement that a restore forgot: it is found at the supplier, nothing is bought again, and a person is asked at most. */
+import { expect, test } from 'vitest'
+import { buyAgain, raiseClaim } from '../../src/ordering/claims.ts'
+import { decidePurchase } from '../../src/ordering/decide.ts'
+import { claimsOfOrder } from '../../src/storage/claims.ts'
+import { currentFreeze } from '../../src/storage/freezes.ts'
+import { storeOrderByReference } from '../../src/storage/store-orders.ts'
+import { openRestoreWorld, type RestoreWorld } from '../support/restore-world.ts'
+import { openRestoredShop } from '../support/restored-shop.ts'
+import { SHOP } from '../support/shopify-app.ts'
+import { first } from '../support/test-app.ts'
+
+const MINUTE = 60_000
+/** Longer than the supplier remembers an idempotency key. */
+const FORGOTTEN = 30 * 60 * MINUTE
+
+async function claimed({ app }: Pick<RestoreWorld, 'app'>, orderId: string) {
+  const [purchase] = await app.purchases(orderId)
+  const given = { ordinal: 1, note: 'it was redeemed before', days: 3 }
+  return raiseClaim(app.ordering, purchase?.id ?? '', given, 'ann')
+}
+const partsOf = async ({ app }: Pick<RestoreWorld, 'app'>, orderId: string) =>
+  (await app.purchases(orderId)).map(({ part, state, claim }) => `${part} ${state} ${claim}`)
+
+test('of a shop: the key that is here is given once the claim is raised again', async () => {
+  const world = await openRestoredShop()
+  const reference = world.buys(1)
+  await world.pass(3 * MINUTE)
+  const { app } = world
+  const { id } = first(await app.db.query(storeOrderByReference(SHOP, reference)))
+  const backup = world.backUp()
+  const { number } = await claimed(world, id)
+  await buyAgain(app.ordering, number, 'ann')
+  // The key has not reached the shop yet.
+  await world.pass(1)
+  app.move(FORGOTTEN)
+  await world.restore(backup)
+  await world.pass(30 * MINUTE)
+  const charges = () => app.sandbox.world.report().charges.length
+  expect([charges(), await currentFreeze(app.db)]).toEqual([2, undefined])
+  expect(await app.db.query(claimsOfOrder(id)), 'the claim is forgotten').toEqual([])
+  expect(await partsOf(world, id)).toEqual(['1 fulfilled null', '2 review null'])
+  const again = await claimed(world, id)
+  await buyAgain(app.ordering, again.number, 'ann')
+  await world.pass(10 * MINUTE)
+  expect(await partsOf(world, id)).toEqual(['1 fulfilled null', '2 fulfilled 1'])
+  expect(charges(), 'nothing is bought again').toBe(2)
+})
+
+test('of a backend: a person hands its key over', async () => {
+  const world = await openRestoreWorld()
+  const { app } = world
+  const id = await app.buy('1001')
+  await app.pass(MINUTE)
+  const backup = world.backUp()
+  const { number } = await claimed(world, id)
+  await buyAgain(app.ordering, number, 'ann')
+  await app.pass(MINUTE)
+  app.move(FORGOTTEN)
+  await world.restore(backup)
+  await world.pass(30 * MINUTE, MINUTE)
+  expect(await partsOf(world, id)).toEqual(['1 fulfilled null', '2 review null'])
+  const again = await claimed(world, id)
+  await expect(buyAgain(app.ordering, again.number, 'ann')).rejects.toMatchObject({ reason: 'bought_already' })
+  const found = (await app.purchases(id)).at(-1)
+  await decidePurchase(app.ordering, found?.id ?? '', { type: 'hand_over' }, { actor: 'ann', reason: 'claim 1' })
+  await world.pass(5 * MINUTE, MINUTE)
+  expect(await partsOf(world, id)).toEqual(['1 fulfilled null', '2 fulfilled null'])
+  expect(app.sandbox.world.report().charges).toHaveLength(2)
+})
+
+test('that was stored before the backup is bought once', async () => {
+  const world = await openRestoreWorld()
+  const { app } = world
+  const id = await app.buy('1001')
+  await app.pass(MINUTE)
+  const { number } = await claimed(world, id)
+  await buyAgain(app.ordering, number, 'ann')
+  const backup = world.backUp()
+  await app.pass(MINUTE)
+  app.move(FORGOTTEN)
+  await world.restore(backup)
+  await world.pass(30 * MINUTE, MINUTE)
+  expect(await partsOf(world, id)).toEqual(['1 fulfilled null', '2 fulfilled 1'])
+  expect(app.sandbox.world.report().charges).toHaveLength(2)
+})
