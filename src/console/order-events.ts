@@ -283,6 +283,10 @@ function outageEntries({ beganAt, endedAt, error }: OrderHistoryView['outages'][
 }
 
 const deedWords: Record<string, string> = {
+  'claim.adopted': 'gave the new key of the supplier',
+  'claim.bought': 'had one unit bought again in place of a key',
+  'claim.raise': 'raised a claim about a key',
+  'claim.refused': 'refused a claim about a key',
   'order.cancel': 'cancelled what was not bought',
   'order.uncancel': 'took the cancellation back',
   'order.resend': 'had the keys sent to the customer again',
