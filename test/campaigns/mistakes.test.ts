@@ -13,6 +13,11 @@ describe('a seeded mistake', () => {
     }
   })
 
+  test('has a name of its own', () => {
+    const names = [...mistakes, ...variants].map(({ name }) => name)
+    expect(names.filter((name, index) => names.indexOf(name) !== index)).toEqual([])
+  })
+
   test('that the program has outgrown is refused', () => {
     const edit = { file: 'domain/money.ts', find: 'once', replace: 'twice' }
     expect(() => withEdit('nothing', edit)).toThrow('src/domain/money.ts has this nowhere: once')

@@ -329,7 +329,7 @@ export const mistakes: readonly Mistake[] = [
     ],
   },
   {
-    name: 'link-left-out',
+    name: 'woo-link-left-out',
     does: 'completes an order of WooCommerce whose mail has no link to the page of keys, and no key either',
     foundBy: 'test/stores/woocommerce-link.test.ts',
     edits: [
@@ -600,7 +600,7 @@ export const mistakes: readonly Mistake[] = [
     ],
   },
   {
-    name: 'link-left-out',
+    name: 'shopify-link-left-out',
     does: 'fulfils an order of Shopify without the link by which its customer comes to the keys',
     foundBy: 'test/shops/story.test.ts',
     edits: [
@@ -612,7 +612,7 @@ export const mistakes: readonly Mistake[] = [
     ],
   },
   {
-    name: 'woo-link-left-out',
+    name: 'link-beside-keys-left-out',
     does: 'gives a customer of a WooCommerce shop the keys alone, where the store says the link as well',
     foundBy: 'test/shops/story.test.ts',
     edits: [
