@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { counted } from '../domain/figures.ts'
 import { Failure } from '../errors.ts'
+import { claimsOfOrder } from '../storage/claims.ts'
 import { audited } from '../storage/evidence.ts'
 import { auditText } from './actions.ts'
 import { keysFor } from './effects.ts'
@@ -21,7 +22,8 @@ export function resendRefusal(
 }
 
 /**
- * Has the store send the keys of an order to its customer again: only keys that the store has, and only when an operator asks.
+ * Has the store send the keys of an order to its customer again: only keys that the store has, none that another key replaces, and
+ * only when an operator asks.
  * The audit notes the request before it leaves. The request is never repeated automatically.
  *
  * @param reason why, in the operator's words, for the audit
@@ -36,7 +38,13 @@ export async function resendKeys(fulfilment: Fulfilment, orderId: string, actor:
   if (refusal) throw refusal
   const store = fulfilment.storeOf(order.store)
   assert(store?.resend, 'a store that cannot send keys again was refused')
-  const handedOver = keysByLine(standing, ({ handedOverAt }) => handedOverAt !== null)
+  const claims = await fulfilment.db.query(claimsOfOrder(orderId))
+  const handedOver = keysByLine(
+    standing,
+    ({ handedOverAt, purchaseId, ordinal }) =>
+      handedOverAt !== null &&
+      !claims.some((claim) => claim.part !== null && claim.purchaseId === purchaseId && claim.ordinal === ordinal),
+  )
   const count = handedOver.reduce((sum, { keys }) => sum + keys.length, 0)
   await fulfilment.db.commit([
     audited(fulfilment, actor, 'order.resend', orderId, auditText([counted(count, 'key'), reason])),

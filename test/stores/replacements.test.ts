@@ -1,6 +1,7 @@
 /** A key that does not work, in a shop: the customer gets another one by the ways that the shop has, and no further unit. */
 import { describe, expect, test } from 'vitest'
 import { buyAgain, raiseClaim } from '../../src/ordering/claims.ts'
+import { resendKeys } from '../../src/ordering/resend.ts'
 import { entitlementOf } from '../../src/storage/entitlements.ts'
 import { openShopApp } from '../support/shop-app.ts'
 import { openShopifyApp } from '../support/shopify-app.ts'
@@ -92,6 +93,12 @@ describe('a customer of WooCommerce', () => {
     expect(app.shop.mailsWith(fresh[0] ?? '')).toHaveLength(1)
     expect(app.statusOf(reference)).toBe('completed')
     expect(await app.alertsAbout(reference)).toEqual([])
+    // The key that does not work is not among those that an operator has sent again.
+    expect(await resendKeys(app.runtime.ordering, orderId, 'ann')).toMatchObject({ keys: 2 })
+    const again = app.notesOf(reference).filter(({ isForCustomer }) => isForCustomer)
+    const dead = issued.filter((key) => again.every(({ note }) => !note.includes(key)))
+    expect(again).toHaveLength(noted.length + 1)
+    expect(dead).toHaveLength(1)
   })
 
   test('who gets a unit refunded before the new key has left keeps what was delivered, and gets no other key', async () => {
