@@ -18,7 +18,7 @@ export const orderColumns = {
   lineState: 'of the line: not_ours, or as of an order, or held',
   delivered: 'licence keys that the store has confirmed',
   deliveredAt: 'when the store confirmed the last of them',
-  keysOpened: 'of these, the keys that the customer opened on the page of keys',
+  keysOpened: 'licence keys of the line that the customer opened on the page of keys',
   keysOpenedAt: 'when the customer opened the first of them there',
   waitsFor: 'what keeps the line: review, or a hold',
   unitPrice: 'what the customer paid for one unit, where the store says so',

@@ -1,6 +1,7 @@
 /** Claims: a licence key that does not work, and what a person gives in its place. Each claim is decided once. */
 import assert from 'node:assert/strict'
 import { type ClaimOutcome, claimMessage } from '../domain/claim.ts'
+import { counted } from '../domain/figures.ts'
 import { isTextKey, normalKey } from '../domain/licence-key.ts'
 import { currentParts, hasLeft } from '../domain/store-order.ts'
 import { codeOf, Failure } from '../errors.ts'
@@ -14,11 +15,17 @@ import {
   overdueClaims,
 } from '../storage/claims.ts'
 import { type Change, type Database, first, need, retryStale } from '../storage/database.ts'
-import { changeEntitlement, entitlementOfOrder, keepDecisions, newestRevision } from '../storage/entitlements.ts'
+import {
+  changeEntitlement,
+  entitlementLinesOf,
+  entitlementOfOrder,
+  keepDecisions,
+  newestRevision,
+} from '../storage/entitlements.ts'
 import { attemptsOf, audited, insertTransition } from '../storage/evidence.ts'
 import { assertNoFreeze, currentFreeze } from '../storage/freezes.ts'
-import { revealsOfOrder } from '../storage/key-pages.ts'
-import { assertNotElsewhere, keysByBlindIndex, keysOfPurchase } from '../storage/licence-keys.ts'
+import { keyPageOfOrder, revealsOfOrder } from '../storage/key-pages.ts'
+import { assertNotElsewhere, keysByBlindIndex, keysOfPurchase, keysOfPurchases } from '../storage/licence-keys.ts'
 import { offersByProduct } from '../storage/offers.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
 import {
@@ -34,6 +41,7 @@ import { lineById, markReopened, storeOrderById } from '../storage/store-orders.
 import { auditText } from './actions.ts'
 import type { Ordering } from './context.ts'
 import { keyChanges, plannedPurchase } from './effects.ts'
+import type { Fulfilment } from './fulfil.ts'
 import { adoptOrder, ceilingOf, plannedParts } from './intake.ts'
 import { type PurchaseSubject, subjectsOf } from './order-view.ts'
 
@@ -88,7 +96,7 @@ export async function raiseClaim(
  * @throws Failure `not_found`; `conflict`, reason `not_open` for a claim that has ended, `order_held` while the order is not
  *   paid, `frozen` while buying is frozen, `restore_unfinished` while it is not known what was bought
  */
-export async function buyAgain(ordering: Ordering, number: number, actor: string, reason?: string): Promise<void> {
+export async function buyAgain(ordering: Fulfilment, number: number, actor: string, reason?: string): Promise<void> {
   const { db, now } = ordering
   await retryStale(TRIES, async () => {
     const seen = await replacing(ordering, number)
@@ -128,7 +136,7 @@ export async function buyAgain(ordering: Ordering, number: number, actor: string
  *   else as for `buyAgain`
  */
 export async function adoptKey(
-  ordering: Ordering,
+  ordering: Fulfilment,
   number: number,
   text: string,
   actor: string,
@@ -205,7 +213,7 @@ async function openClaim(ordering: Pick<Ordering, 'db'>, number: number): Promis
 type Replacing = Awaited<ReturnType<typeof replacing>>
 
 /** Reads what a replacement is planned from. @throws Failure where the claim or its order allows no replacement now */
-async function replacing(ordering: Ordering, number: number) {
+async function replacing(ordering: Fulfilment, number: number) {
   const { db } = ordering
   const claim = await openClaim(ordering, number)
   if (await isReattaching(db)) {
@@ -226,7 +234,26 @@ async function replacing(ordering: Ordering, number: number) {
     const message = `the order ${order.reference} ${row.because ?? `is ${row.standing}`}: it gets no other key`
     throw new Failure('conflict', message, { reason: 'order_held' })
   }
+  const { ordersShownMs = Number.POSITIVE_INFINITY } = ordering.storeOf(order.store) ?? {}
+  if (ordering.now() - order.receivedAt > ordersShownMs) {
+    const days = Math.floor(ordersShownMs / DAY)
+    const message = `the shop shows no order older than ${days} days, so no key can be put on it: give the customer a key yourself`
+    throw new Failure('conflict', message, { reason: 'order_too_old' })
+  }
+  const page = await first(db, keyPageOfOrder(orderId))
+  if (page?.withdrawnAt != null) {
+    throw new Failure('conflict', 'the page of keys of the order is withdrawn', { reason: 'withdrawn' })
+  }
   const own = all.filter(({ lineId }) => lineId === line.id)
+  const granted = (await db.query(entitlementLinesOf(order.store, order.reference))).find(
+    (one) => one.line === line.line,
+  )
+  const ofUnits = new Set(own.filter((one) => one.claim === null).map(({ id }) => id))
+  const left = (await db.query(keysOfPurchases([...ofUnits]))).filter(hasLeft).length
+  if (left > (granted?.granted ?? 0)) {
+    const message = `the order has ${counted(granted?.granted ?? 0, 'unit')} of the line now, and its customer has ${counted(left, 'key')}`
+    throw new Failure('conflict', message, { reason: 'order_changed' })
+  }
   const part = Math.max(...own.map((one) => one.part)) + 1
   // A restore that lost an earlier decision finds the replacement at the supplier, as a unit that the line does not have.
   const kept = currentParts(own).find(

@@ -9,6 +9,8 @@ import { type OrderStanding, standingOf } from './order-view.ts'
 /** The most orders that one call finds late. The next call finds the others. */
 const BATCH = 100
 const MINUTE = 60_000
+/** Later than this after it became late, an order is no news: such an order waited before Quayside reported late orders. */
+const DAY = 24 * 3_600_000
 
 /**
  * Has the customers of orders that are paid and wait for too long learn of it, once for each order. A shop that can writes to its
@@ -25,7 +27,7 @@ export async function reportLate(ordering: Fulfilment): Promise<void> {
     { kind: shops, unsaid: false },
     { kind: backends, unsaid: true },
   ]) {
-    const asked = { stores: kind.map(({ id }) => id), before, unsaid, limit: BATCH }
+    const asked = { stores: kind.map(({ id }) => id), since: before - DAY, before, unsaid, limit: BATCH }
     const late = kind.length === 0 ? [] : await db.query(lateOrders(asked))
     for (const order of late) await db.commit(await lateness(ordering, order, unsaid))
     if (late.length > 0) ordering.wake('outbox')
@@ -46,7 +48,7 @@ async function lateness(ordering: Fulfilment, order: LateOrder, isBackend: boole
   const { delayMinutes = 0 } = ordering.stores.find(({ id }) => id === order.store) ?? {}
   const since = Math.max(order.receivedAt, order.paidSince) + delayMinutes * MINUTE
   const notBefore = Math.max(at, since + (policy.lateMs ?? 0))
-  const late = lateUnits(await standingOf(ordering, order), isBackend)
+  const late = lateUnits(await standingOf(ordering, order), { unsaid: isBackend, before: at - (policy.lateMs ?? 0) })
   const effects = late.map(({ purchase: { id: purchaseId }, units }): UpdateEffect => {
     if (!isBackend) return { kind: 'callback', type: 'order.late', payload: { purchaseId } }
     return { kind: 'callback', type: 'line.held', payload: { purchaseId, units, reason: 'late' } }
@@ -60,14 +62,18 @@ async function lateness(ordering: Fulfilment, order: LateOrder, isBackend: boole
 /**
  * Returns the units that an order still waits for: of each line with such units how many, and a purchase that is to bring them.
  *
- * @param unsaid only purchases of which the store has heard of no hold
+ * @param which `unsaid`: only purchases of which the store has heard of no hold; `before`: only those planned before this instant
  */
-export function lateUnits({ lines }: OrderStanding, unsaid = false): { purchase: Purchase; units: number }[] {
+export function lateUnits(
+  { lines }: OrderStanding,
+  { unsaid = false, before = Number.POSITIVE_INFINITY }: { unsaid?: boolean; before?: number } = {},
+): { purchase: Purchase; units: number }[] {
   return lines.flatMap(({ purchases, delivered, wanted }) => {
     const purchase = purchases.find(
-      ({ state, claim, cancelRequestedAt, takenBackBy, holdReported }) =>
+      ({ state, claim, cancelRequestedAt, takenBackBy, holdReported, createdAt }) =>
         !finalStates.includes(state) &&
         claim === null &&
+        createdAt <= before &&
         cancelRequestedAt === null &&
         takenBackBy === null &&
         !(unsaid && holdReported !== null),

@@ -2,7 +2,9 @@ import assert from 'node:assert/strict'
 import { counted } from '../domain/figures.ts'
 import { Failure } from '../errors.ts'
 import { claimsOfOrder } from '../storage/claims.ts'
+import { first } from '../storage/database.ts'
 import { audited } from '../storage/evidence.ts'
+import { keyPageOfOrder } from '../storage/key-pages.ts'
 import { auditText } from './actions.ts'
 import { keysFor } from './effects.ts'
 import { type Fulfilment, wayOf } from './fulfil.ts'
@@ -29,7 +31,7 @@ export function resendRefusal(
  * @param reason why, in the operator's words, for the audit
  * @returns how many keys, and what the store did, as a sentence; null: it sent all keys again
  * @throws Failure `not_found`; `conflict`, reason `no_resend` for a store to which Quayside cannot send keys again, reason
- *   `no_keys` where no key is handed over; `unavailable` where the store did not confirm that it sent the keys
+ *   `no_keys` where no key is handed over, reason `withdrawn` for a link whose page is withdrawn; `unavailable` where the store did not confirm that it sent the keys
  */
 export async function resendKeys(fulfilment: Fulfilment, orderId: string, actor: string, reason?: string) {
   const standing = await orderStanding(fulfilment, orderId)
@@ -38,6 +40,12 @@ export async function resendKeys(fulfilment: Fulfilment, orderId: string, actor:
   if (refusal) throw refusal
   const store = fulfilment.storeOf(order.store)
   assert(store?.resend, 'a store that cannot send keys again was refused')
+  const by = wayOf(fulfilment, store)
+  const page = by === undefined ? undefined : await first(fulfilment.db, keyPageOfOrder(orderId))
+  if (page?.withdrawnAt != null) {
+    const message = 'the page of keys of the order is withdrawn, so that a link to it opens nothing'
+    throw new Failure('conflict', message, { reason: 'withdrawn' })
+  }
   const claims = await fulfilment.db.query(claimsOfOrder(orderId))
   const handedOver = keysByLine(
     standing,
@@ -49,7 +57,6 @@ export async function resendKeys(fulfilment: Fulfilment, orderId: string, actor:
   await fulfilment.db.commit([
     audited(fulfilment, actor, 'order.resend', orderId, auditText([counted(count, 'key'), reason])),
   ])
-  const by = wayOf(fulfilment, store)
   const purchases = standing.lines.flatMap((line) => line.purchases)
   const lines = handedOver.map(({ line, keys }) => ({ id: line, keys: keysFor(fulfilment, by, keys, purchases) }))
   const result = await store.resend({

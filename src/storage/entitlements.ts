@@ -184,18 +184,21 @@ const unitsGranted = sql`coalesce((
   join entitlement_lines el on el.store = e.store and el.reference = e.reference and el.line = sl.line
   where sl.id = purchases.line_id
 ), 0)`
-/**
- * Whether the granted units of the line have room for the purchase, next to all that is bought or under way for the line. A
- * purchase in place of a key that does not work needs no unit: each claim has room for one.
- */
-const fitsUnits = sql`purchases.quantity + coalesce((
+/** Counts what is bought or under way of the line besides the purchase. @param which a further condition */
+const boughtOf = (which: string) => sql`coalesce((
     select sum(case
       when o.state in (${over}) then ${leftOf('o')}
       when o.state in ('planned', 'waiting') and o.sends = 0 then 0
       else o.quantity end)
-    from purchases o
-    where o.line_id = purchases.line_id and o.claim is not distinct from purchases.claim and o.id <> purchases.id
-  ), 0) <= case when purchases.claim is null then ${unitsGranted} else 1 end`
+    from purchases o where o.line_id = purchases.line_id and o.id <> purchases.id ${sql.raw(which)}
+  ), 0)`
+/**
+ * Whether the line has room for the purchase, next to all that is bought or under way for it. Each part in place of a key that does
+ * not work brings its own room, because the key that it replaces goes on counting, and has room for one.
+ */
+const fitsUnits = sql`(purchases.quantity + ${boughtOf('')} <= ${unitsGranted} + (
+    select count(distinct r.part) from purchases r where r.line_id = purchases.line_id and r.claim is not null)
+  and (purchases.claim is null or purchases.quantity + ${boughtOf('and o.claim = purchases.claim')} <= 1))`
 const withinUnits = change(1, (purchaseId: string) =>
   build
     .update(purchases)

@@ -1,6 +1,7 @@
 import {
   and,
   asc,
+  between,
   desc,
   eq,
   exists,
@@ -215,11 +216,24 @@ export const ordersToClose = statement((limit: number) =>
 )
 
 /**
- * Open orders of these stores that are paid since this instant or longer, that have a purchase which goes on and is not to be
- * cancelled, and that were not reported as late yet. `unsaid`: a purchase counts only where its store has heard of no hold of it.
+ * Open orders of these stores that are paid since this instant or longer, that have a purchase which was planned between `since`
+ * and then, goes on and is not to be cancelled, and that were not reported as late yet. `unsaid`: a purchase counts only where its store
+ * has heard of no hold of it.
  */
 export const lateOrders = statement(
-  ({ stores, before, unsaid, limit }: { stores: string[]; before: number; unsaid: boolean; limit: number }) =>
+  ({
+    stores,
+    since,
+    before,
+    unsaid,
+    limit,
+  }: {
+    stores: string[]
+    since: number
+    before: number
+    unsaid: boolean
+    limit: number
+  }) =>
     build
       .select({
         id: storeOrders.id,
@@ -236,7 +250,7 @@ export const lateOrders = statement(
           lte(storeOrders.receivedAt, before),
           eq(entitlements.standing, 'paid'),
           lte(entitlements.standingSince, before),
-          inWhole(storeOrders.store, stores),
+          inWhole(notByIndex(storeOrders.store), stores),
           exists(
             build
               .select({ id: purchases.id })
@@ -248,6 +262,7 @@ export const lateOrders = statement(
                   isNull(purchases.cancelRequestedAt),
                   isNull(purchases.takenBackBy),
                   isNull(purchases.claim),
+                  between(purchases.createdAt, since, before),
                   unsaid ? isNull(purchases.holdReported) : undefined,
                 ),
               ),

@@ -307,6 +307,8 @@ export interface Store {
   ordersSince?(cursor: string | number): Promise<ChangedOrders>
   /** Says what a merchant does in the shop to have cancelled units bought after all, such as `tag the order retry`. */
   retryAdvice?: string
+  /** How old an order may be, in ms, for the shop to show it. Default: any age. */
+  ordersShownMs?: number
   /** Removes the merchant's request for a retry from the order once Quayside has followed it. Harmless where it is gone. */
   retryTaken?(reference: string): Promise<PushResult>
   /** Makes the store send its orders to this address of ours; harmless when it already does. `detail`: what was changed. */

@@ -58,6 +58,7 @@ import {
 } from '../../src/storage/purchases.ts'
 import { compile } from '../../src/storage/sqlite/sqlite.ts'
 import {
+  lateOrders,
   listOpenOrders,
   listStoreOrders,
   listUnfulfilledOrders,
@@ -196,6 +197,12 @@ test.each(cases)('%s are found by an index', (_what, statement, index) => {
   expect(plan.join('\n')).toContain(index)
   // The rows of a window function are those that the index found; a sum of sums is one row.
   expect(plan.filter((step) => /^SCAN (?!\(subquery|CONSTANT ROW)/.test(step))).toEqual([])
+})
+
+test('late orders are searched among the open ones, oldest first and without sorting', () => {
+  const [first, ...others] = planOf(lateOrders({ stores: ['shop-1'], since: 0, before: 1, unsaid: false, limit: 1 }))
+  expect(first).toBe('SCAN store_orders USING INDEX store_orders_open')
+  expect(others.filter((step) => /SCAN (store_orders|purchases|outbox|entitlements)|TEMP/.test(step))).toEqual([])
 })
 
 test('orders to close are searched among the open ones, oldest first and without sorting', () => {

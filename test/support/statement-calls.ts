@@ -389,7 +389,7 @@ export const calls: Record<string, unknown[]> = {
   listClaims: [{ isOpen: 1, limit: 1 }],
   endClaim: [claim, { endedAt: at, endedBy: 'ann', outcome: 'refused', reason: 'x', part: null }],
   overdueClaims: [at, 1],
-  lateOrders: [{ stores: ['demo-1'], before: at, unsaid: true, limit: 1 }],
+  lateOrders: [{ stores: ['demo-1'], since: 0, before: at, unsaid: true, limit: 1 }],
   countKeys: ['o'],
   entitlementOf: ['s', 'r'],
   entitlementOfOrder: ['o'],

@@ -279,7 +279,9 @@ export function orderOperations(context: ApiContext) {
       async handle({ body: { line, reason }, ...call }) {
         const id = await idOf(call)
         const items = await revealKeys(ordering, id, line, { actor: call.caller.actor, reason })
-        return ok({ items, keysUrl: (await ordering.keysUrl?.(id)) ?? null })
+        // The page opens the keys of all lines.
+        const keysUrl = line === undefined ? await ordering.keysUrl?.(id) : undefined
+        return ok({ items, keysUrl: keysUrl ?? null })
       },
     }),
     viewOrder: operation({

@@ -24,6 +24,8 @@ export interface ShopifyOptions extends ShopOptions {
 const SETTLE_MS = 60_000
 /** A hand-over sends no write after this time, which is long enough to wait for the shop's limit more than once. */
 const PUSH_MS = 120_000
+/** Without a further permission Shopify shows an app the orders of sixty days; a day less, as clocks and zones differ. */
+const ORDERS_SHOWN_MS = 59 * 24 * 3_600_000
 /** How long after a rotation the shop may sign deliveries with the `previousSecret`. */
 const ROTATION_MS = 3_600_000
 
@@ -55,6 +57,7 @@ export function shopifyStore(options: ShopifyOptions): Store {
     ordersNow: (references) => readOrdersNow(shop, references),
     ordersNowSize: ORDERS_MAX,
     ordersSince: (cursor) => readChangedOrders(shop, cursor),
+    ordersShownMs: ORDERS_SHOWN_MS,
     retryAdvice: `give the order the tag ${settings.retryTag} in the shop`,
     retryTaken: (reference) => takeRetryTag(shop, reference),
     provision: (url) => provisionWebhooks(shop, url),
