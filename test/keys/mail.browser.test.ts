@@ -12,6 +12,7 @@ const BYTES_MAX = 30 * 1024
 describe.skipIf(!hasBrowser)(`the way from a mail to the keys (${hasBrowser ? 'Chromium' : skipText})`, () => {
   test.each([{ hasScript: true }, { hasScript: false }])(
     'ends at the keys that the supplier issued, byte for byte, in a store of each kind, on a phone: JavaScript $hasScript',
+    { timeout: 240_000 },
     async ({ hasScript }) => {
       const { stores, sandbox, buy } = await openEveryStore()
       for (const [kind, store] of stores) {

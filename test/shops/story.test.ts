@@ -21,6 +21,7 @@ const needs = runs ? '' : ' (skipped: .ci/run plays the stories)'
 
 test.skipIf(!runs).each(['backend', 'woocommerce', 'shopify'])(
   `the story of a store of the kind %s has every key once, where its customer sees it, and every charge once${needs}`,
+  { timeout: 240_000 },
   async (kind) => {
     const { stdout, code } = await played('--store', kind)
     const lines = stdout.trimEnd().split('\n')

@@ -46,8 +46,11 @@ const ENTRY = path.join(import.meta.dirname, '../../src/quayside.js')
 const PRELOAD = process.env.QUAYSIDE_MISTAKE
   ? ['--import', path.join(import.meta.dirname, '../campaigns/mistakes/register.ts')]
   : []
-/** Nothing in the story takes longer; whatever does has failed. */
-const PATIENCE_MS = 60_000
+/**
+ * Nothing in the story takes longer; whatever does has failed. A shop that was read before the first offers were there is read again a
+ * minute later.
+ */
+const PATIENCE_MS = 120_000
 
 const startedAt = Date.now()
 const say = (text: string): void => {

@@ -4,7 +4,7 @@ import { seenIn } from '../shops/story-store.ts'
 import { openEveryStore } from '../support/every-store.ts'
 
 test('a backend, a shop of WooCommerce and one of Shopify sell in one process, each with its prices, orders and keys', {
-  timeout: 120_000,
+  timeout: 240_000,
 }, async () => {
   const { stores, sandbox, errors, warnings, buy } = await openEveryStore()
   const sold = await Promise.all(

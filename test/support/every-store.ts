@@ -19,7 +19,8 @@ const KINDS = {
   woocommerce: wooCommerceOfStory,
   shopify: shopifyOfStory,
 } satisfies Record<StoreSettings['kind'], unknown>
-const PATIENCE = { timeout: 60_000, interval: 50 }
+/** A shop that was read before the first offers were there is read again a minute later. */
+const PATIENCE = { timeout: 100_000, interval: 50 }
 
 /** @param isSaid whether the configuration says how the keys of each shop reach its customers */
 export async function openEveryStore({ isSaid = true } = {}) {
