@@ -1,5 +1,6 @@
 /** Claims: a key that does not work is replaced once, by a decision of a person, and costs no unit of the order. */
 import { expect, test } from 'vitest'
+import { newPage } from '../../src/keys/key-pages.ts'
 import { cancelOrder } from '../../src/ordering/actions.ts'
 import {
   adoptKey,
@@ -15,6 +16,7 @@ import { claimByNumber, claimsOfOrder } from '../../src/storage/claims.ts'
 import { dueSettlements } from '../../src/storage/entitlements.ts'
 import { auditOf } from '../../src/storage/evidence.ts'
 import { setFreeze } from '../../src/storage/freezes.ts'
+import { withdrawKeyPage } from '../../src/storage/key-pages.ts'
 import { keysOfPurchase } from '../../src/storage/licence-keys.ts'
 import { keysShort } from '../support/reviews.ts'
 import { openTestApp, type TestApp, type TestAppOptions } from '../support/test-app.ts'
@@ -74,6 +76,14 @@ test('is decided once: a second decision plans nothing', async () => {
   await app.pass(MINUTE)
   expect(await app.purchases(orderId)).toHaveLength(2)
   app.expectLedger({ charges: 2, keys: 2 })
+})
+
+test('replaces nothing where the page of the order is withdrawn: the customer could not open the new key', async () => {
+  const { app, orderId } = await claimed()
+  await app.db.commit([newPage(app.ordering, orderId)])
+  await app.db.commit([withdrawKeyPage(orderId, 'ann', app.now())])
+  await expect(buyAgain(app.ordering, 1, 'ann')).rejects.toMatchObject({ code: 'conflict', reason: 'withdrawn' })
+  expect(await app.db.query(claimByNumber(1))).toMatchObject([{ outcome: null }])
 })
 
 test('has one claim for each key, unless the first was refused', async () => {

@@ -63,6 +63,24 @@ describe('a customer of Shopify', () => {
     expect(await app.state(orderId)).toBe('fulfilled')
   })
 
+  test('whose order is so old that Shopify does not show it gets no other key by Quayside, and keeps the page', async () => {
+    const { app, id, orderId } = await shopifyOrder(1)
+    app.move(60 * 24 * 60 * MINUTE)
+    await expect(replaceFirst(app, orderId)).rejects.toMatchObject({ code: 'conflict', reason: 'order_too_old' })
+    await app.pass(MINUTE)
+    expect(await app.state(orderId)).toBe('fulfilled')
+    expect(await app.alertsAbout(id)).toEqual([])
+  })
+
+  test('has fewer units than keys, and gets no other key for one of them', async () => {
+    const { app, id, orderId } = await shopifyOrder(2)
+    const [line] = app.shop.orders.get(id)?.lines ?? []
+    app.shop.refund(id, { lines: [{ id: line?.id ?? '', quantity: 1 }] })
+    await app.pass(10 * MINUTE)
+    await expect(replaceFirst(app, orderId)).rejects.toMatchObject({ code: 'conflict', reason: 'order_changed' })
+    expect(app.sandbox.world.report().charges).toHaveLength(1)
+  })
+
   test('who gets one of two units refunded meanwhile gets no other key for it', async () => {
     const { app, id, orderId, keys } = await shopifyOrder(2)
     await replaceFirst(app, orderId)
