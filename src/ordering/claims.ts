@@ -251,7 +251,7 @@ async function replacing(ordering: Fulfilment, number: number) {
   const ofUnits = new Set(own.filter((one) => one.claim === null).map(({ id }) => id))
   const left = (await db.query(keysOfPurchases([...ofUnits]))).filter(hasLeft).length
   if (left > (granted?.granted ?? 0)) {
-    const message = `the order has ${counted(granted?.granted ?? 0, 'unit')} of the line now, and its customer has ${counted(left, 'key')}`
+    const message = `the order has ${granted?.granted ?? 0} of the line now, and its customer has ${counted(left, 'key')}`
     throw new Failure('conflict', message, { reason: 'order_changed' })
   }
   const part = Math.max(...own.map((one) => one.part)) + 1
