@@ -104,6 +104,24 @@ describe('the customer of a WooCommerce shop', () => {
     expect(shop.noted()).toEqual([])
   })
 
+  test('who got a key by hand, and whose order the merchant completed, is not told that keys are late', async () => {
+    const shop = await slowShop()
+    await shop.pass(2 * MINUTE)
+    shop.shop.setStatus(shop.id, 'completed')
+    await shop.pass(60 * MINUTE)
+    expect(shop.noted()).toEqual([])
+  })
+
+  test('whose order is gone from the shop makes no dead letter of the note about late keys', async () => {
+    const shop = await slowShop()
+    await shop.pass(2 * MINUTE)
+    const order = await shop.orderOf(shop.reference)
+    const store = (shop.ordering as Fulfilment).storeOf(order?.store ?? '')
+    shop.shop.orders.delete(shop.id)
+    const late = { reference: shop.reference, words: ['late', 'how many', 'how'] as [string, string, string] }
+    expect(await store?.reportLate?.(late)).toEqual({ outcome: 'confirmed' })
+  })
+
   test('learns nothing where all keys have come, where Quayside may not tell, and before a wait that the merchant wants', async () => {
     const done = await slowShop()
     await done.pass(2 * MINUTE)

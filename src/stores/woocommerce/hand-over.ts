@@ -438,9 +438,12 @@ export async function reportLate(
   { reference, words, keysUrl }: Parameters<NonNullable<Store['reportLate']>>[0],
 ): Promise<FulfilResult> {
   const read = await readOrder(shop, reference)
+  if (read.outcome === 'refused' && read.status === 404) return CONFIRMED
   if (read.outcome !== 'read') return read
   const order = read.value
-  if (isCancelled(order.status)) return CONFIRMED
+  // Someone else completed the order, most likely after they gave the customer a key by hand.
+  const isByHand = order.status === 'completed' && !isCompletedByUs(order)
+  if (isCancelled(order.status) || isByHand) return CONFIRMED
   if (UNPAID.includes(order.status)) return notPaid(order, 'its customer learns that keys are late')
   const notes = await readNotes(shop, order.id)
   if (notes.outcome !== 'read') return notes
