@@ -31,7 +31,7 @@ import {
 import { endPause } from '../storage/publications.ts'
 import { type Purchase, purchaseById } from '../storage/purchases.ts'
 import type { StoreOrder } from '../storage/store-orders.ts'
-import type { FulfilResult, LateWords, NotEntitled, OfKeys, PushResult, Store } from '../stores/store.ts'
+import type { Closing, FulfilResult, LateWords, NotEntitled, OfKeys, PushResult, Store } from '../stores/store.ts'
 import { advance, type Given, type Loaded, moveBy } from './advance.ts'
 import { announceCompletion, closing, logClosed } from './close.ts'
 import { inParallel, type Ordering } from './context.ts'
@@ -219,7 +219,7 @@ async function push(
         ...attempt,
         ...update,
         ...(await pageOf(fulfilment, row)),
-        ...((await mayBeSent(fulfilment, store, row)) && { mayBeSent: true }),
+        ...(await closingOf(fulfilment, store, row)),
       })
     case 'line.fulfilled': {
       if (row.type === 'order.late') return pushLate(fulfilment, store, outgoing, rows)
@@ -228,15 +228,12 @@ async function push(
       try {
         const page = await pageOf(fulfilment, row)
         if (update.by && page.keysUrl === undefined) throw new Failure('unavailable', NO_LINK)
-        // Each was sent in one of the two forms: the setting of the store may have changed since.
-        const bothForms = (some: readonly SealedKey[]) =>
-          ([undefined, 'link'] as const).flatMap((by) => keysFor(fulfilment, by, some, rows.purchases))
         const { unanswered, replacements } = otherKeys(outgoing, rows)
         ofKeys = {
           ...page,
           keys: keysFor(fulfilment, update.by, sealed, rows.purchases),
-          ...(unanswered.length > 0 && { unanswered: bothForms(unanswered) }),
-          ...(replacements.length > 0 && { replacements: bothForms(replacements) }),
+          ...(unanswered.length > 0 && { unanswered: bothForms(fulfilment, unanswered, rows.purchases) }),
+          ...(replacements.length > 0 && { replacements: bothForms(fulfilment, replacements, rows.purchases) }),
         }
       } catch (error) {
         await noteUnsent(fulfilment, outgoing)
@@ -288,11 +285,22 @@ async function pageOf({ keysUrl: urlOf }: Fulfilment, { orderId }: OutboxRow): P
 export const wayOf = ({ keysUrl }: Pick<Fulfilment, 'keysUrl'>, { deliver }: Store): LineFulfilled['by'] =>
   keysUrl === undefined || deliver === 'keys' ? undefined : deliver
 
-/** Says whether the shop may have sent keys of an order to its customer before the order closed. */
-async function mayBeSent({ db }: Fulfilment, { sendWaiting }: Store, { orderId }: OutboxRow): Promise<boolean> {
-  if (sendWaiting === undefined) return false
-  return (await db.query(outboxOfOrder(orderId ?? ''))).some(({ type }) => type === 'keys.waiting')
+/** Returns what a shop must know to close an order, if keys wait in it for the rest of their order. */
+async function closingOf(fulfilment: Fulfilment, { sendWaiting }: Store, { orderId }: OutboxRow): Promise<Closing> {
+  if (sendWaiting === undefined) return {}
+  const { purchases, keys } = await standingRows(fulfilment.db, orderId ?? '')
+  const replacing = new Set(purchases.filter(({ claim }) => claim !== null).map(({ id }) => id))
+  const replacements = keys.filter(({ purchaseId }) => replacing.has(purchaseId))
+  const rows = await fulfilment.db.query(outboxOfOrder(orderId ?? ''))
+  return {
+    ...(rows.some(({ type }) => type === 'keys.waiting') && { mayBeSent: true }),
+    ...(replacements.length > 0 && { replacements: bothForms(fulfilment, replacements, purchases) }),
+  }
 }
+
+/** Returns keys as themselves, then as their marks: the setting of their store may have changed since each was sent. */
+const bothForms = (fulfilment: Fulfilment, keys: readonly SealedKey[], purchases: readonly Purchase[]): string[] =>
+  ([undefined, 'link'] as const).flatMap((by) => keysFor(fulfilment, by, keys, purchases))
 
 /** A kind of store that cannot show an update does not need it: the update counts as confirmed. */
 const NOT_FOR_THIS_KIND: PushResult = { outcome: 'confirmed' }

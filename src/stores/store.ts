@@ -70,6 +70,15 @@ export interface OfKeys {
 /** `keys`: licence keys in plain text; their marks where customers get the link alone. */
 export type PushedKeys = Pushed<LineFulfilled> & OfKeys & { keys: string[] }
 
+/**
+ * What a shop in which keys wait for the rest of their order must know to close the order. `mayBeSent`: `sendWaiting` may have sent
+ * keys of it. `replacements`: all keys of the order that come in place of others, each as itself and as its mark.
+ */
+export interface Closing {
+  mayBeSent?: boolean
+  replacements?: string[]
+}
+
 /** What a customer reads about late keys, as sentences: that keys are late, how many are there, and how the others come. */
 export type LateWords = [late: string, counts: string, next: string]
 
@@ -283,9 +292,9 @@ export interface Store {
   reportRefusal?(refusal: { id: string; reference: string; message: string }): Promise<PushResult>
   /**
    * Reports that an order has ended: Quayside does nothing more for it. `not_entitled`: the order is unpaid or held, and can only
-   * be closed once it is paid. `mayBeSent`: `sendWaiting` may have sent keys of the order.
+   * be closed once it is paid. A store without `sendWaiting` gets no `Closing`.
    */
-  closeOrder(update: Pushed<OrderClosed> & OfKeys & { mayBeSent?: boolean }): Promise<FulfilResult>
+  closeOrder(update: Pushed<OrderClosed> & OfKeys & Closing): Promise<FulfilResult>
 
   /** Checks whether the store signed a request. */
   verify?(request: StoreRequest): StoreVerification

@@ -119,6 +119,27 @@ describe('a customer of WooCommerce', () => {
     expect(dead).toHaveLength(1)
   })
 
+  test('finds no order completed of which a paid unit was never bought: a key in place of another one is no unit', async () => {
+    const app = await openShopApp()
+    const sold = await app.sell(2)
+    const offer = (await app.offers()).find(({ sku }) => sku === sold[1]?.sku)
+    app.sandbox.faults.add({ fault: 'hold-open', match: { productId: offer?.productId } })
+    const reference = app.customerBuys({ lines: sold.map(({ product }) => ({ product })) })
+    await app.pass(5 * MINUTE)
+    const [line] = app.shop.orders.get(Number(reference))?.lines ?? []
+    if (line) line.quantity = 2
+    for (const status of ['on-hold', 'processing']) app.shop.setStatus(Number(reference), status)
+    await app.pass(2 * MINUTE)
+    await replaceFirst(app, (await app.orderOf(reference))?.id ?? '')
+    await app.pass(10 * MINUTE)
+    for (const open of app.sandbox.world.orders.known(9, 'open')) app.sandbox.world.orders.complete(open)
+    await app.pass(10 * MINUTE)
+    expect(await app.alertsAbout(reference)).toEqual([expect.stringContaining('is ordered and not bought')])
+    expect(await app.orderOf(reference)).toMatchObject({ closedState: 'fulfilled' })
+    expect(app.sandbox.world.report().charges).toHaveLength(3)
+    expect(app.statusOf(reference)).toBe('processing')
+  })
+
   test('who gets a unit refunded before the new key has left keeps what was delivered, and gets no other key', async () => {
     const app = await openShopApp()
     const [one] = await app.sell()

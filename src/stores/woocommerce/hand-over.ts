@@ -5,7 +5,7 @@ import { jsonIn } from '../connection.ts'
 import { escaped } from '../shop-catalogue.ts'
 import { asRead, CONFIRMED, type Read, refused } from '../shop-client.ts'
 import { afterKeys, closingRemarks, remarkMark } from '../shop-hand-over.ts'
-import type { FulfilResult, OfKeys, Pushed, PushResult, ResendResult, ResentOrder, Store } from '../store.ts'
+import type { Closing, FulfilResult, OfKeys, Pushed, PushResult, ResendResult, ResentOrder, Store } from '../store.ts'
 import { plainText } from './catalogue.ts'
 import { call, readAs, type Shop, type ShopAnswer } from './client.ts'
 import type { WooCommerceSettings } from './kind.ts'
@@ -97,9 +97,16 @@ export function wayOf(
   return keys.some(isFragile) ? 'note' : 'completed_mail'
 }
 
-/** Whether all units of an order, except refunded units, were handed over. Only such an order may be completed. */
-const isHandedOver = (order: ShopOrder, { ofLine }: Refunded): boolean =>
-  order.line_items.every((line) => keysOf(line).length >= line.quantity - (ofLine.get(String(line.id)) ?? 0))
+/**
+ * Whether all units of an order, except refunded units, were handed over. Only such an order may be completed.
+ *
+ * @param replacements keys that come in place of others, and bring no unit
+ */
+const isHandedOver = (order: ShopOrder, { ofLine }: Refunded, replacements: string[]): boolean =>
+  order.line_items.every((line) => {
+    const units = keysOf(line).filter((key) => !replacements.includes(key)).length
+    return units >= line.quantity - (ofLine.get(String(line.id)) ?? 0)
+  })
 
 /** Returns the keys of a line as a note has them. WordPress changes quotes and dashes in a note, and leaves them alone in `code`. */
 export function keysNote(label: string, line: Pick<ShopLine, 'name' | 'sku'> | undefined, keys: string[]): string {
@@ -457,7 +464,7 @@ export async function reportLate(
 
 export async function closeOrder(
   shop: HandOverShop,
-  { id, order: { reference }, state, mayBeSent }: Pushed<OrderClosed> & { mayBeSent?: boolean },
+  { id, order: { reference }, state, mayBeSent, replacements = [] }: Pushed<OrderClosed> & Closing,
 ): Promise<FulfilResult> {
   const read = await readOrder(shop, reference)
   if (read.outcome !== 'read') return read
@@ -470,7 +477,7 @@ export async function closeOrder(
   // An unpaid order must not be completed: it would then count as paid.
   if (mayComplete && (UNPAID.includes(order.status) || isCancelled(order.status)))
     return notPaid(order, 'it is completed')
-  if (mayComplete && isHandedOver(order, refunded)) {
+  if (mayComplete && isHandedOver(order, refunded, replacements)) {
     const cleared = await clearNoted(shop, order, mayBeSent)
     if (cleared.outcome !== 'read') return cleared
     return pushed(await put(shop, order, { status: 'completed', ...markOf(order) }))
