@@ -13,6 +13,19 @@ export interface PurchaseEntry {
   supplierOrderId: string | null
   externalOrderId: string
   note: string | null
+  /** The number of the claim whose key it replaces. */
+  claim: number | null
+}
+
+export interface ClaimEntry {
+  number: number
+  state: 'open' | 'bought' | 'adopted' | 'refused'
+  order: { reference: string; line: string }
+  purchaseId: string
+  /** Which key of the purchase, from 1. */
+  ordinal: number
+  /** The purchase that replaces the key. */
+  replacedBy: string | null
 }
 
 export interface Effect {
@@ -38,7 +51,13 @@ export interface Status {
 }
 
 /** The service refused, and nothing was done. */
-export class Refusal extends Error {}
+export class Refusal extends Error {
+  readonly code: string
+  constructor(code: string, message: string) {
+    super(message)
+    this.code = code
+  }
+}
 
 export interface Duty {
   get: <T>(route: string) => Promise<T>
@@ -68,7 +87,7 @@ export function createDuty(url: string, token: string): Duty {
     const { data, error } = (await answer.json()) as { data?: unknown; error?: { code: string; message: string } }
     if (!error) return data
     const words = `${method} ${route}: ${error.code}: ${error.message}`
-    throw answer.status < 500 ? new Refusal(words) : new Error(words)
+    throw answer.status < 500 ? new Refusal(error.code, words) : new Error(words)
   }
   const get = async <T>(route: string): Promise<T> => (await ask('GET', route)) as T
   return {

@@ -62,8 +62,11 @@ const rows = (title: string, counts: Record<string, number>): string[][] => [
     .map(([name, count]) => [`  ${name}`, String(count)]),
 ]
 
+const countBy = (claims: Outcome['claims']): Record<string, number> =>
+  Object.fromEntries([...Map.groupBy(claims, ({ state }) => state)].map(([state, own]) => [state, own.length]))
+
 function report(outcome: Outcome, reasons: string[]): string {
-  const { deaths, shift, forgeries, faults, failovers, startsMs, calmSeconds } = outcome
+  const { deaths, shift, claims, forgeries, faults, failovers, startsMs, calmSeconds } = outcome
   const starts = startsMs.toSorted((a, b) => a - b)
   const text = table([
     ...rows('kill -9 of the service', deaths.kills),
@@ -72,6 +75,7 @@ function report(outcome: Outcome, reasons: string[]): string {
     ...rows('forged and replayed deliveries', forgeries.sent),
     ['  acknowledged among the forged', String(forgeries.obeyed.length)],
     ...rows("a person's decisions", shift.decisions),
+    ...rows('claims about delivered keys', countBy(claims)),
     ...(failovers.losses.length === 0
       ? []
       : [
@@ -108,7 +112,8 @@ const options: TortureOptions = {
 out.write(`seed ${seed}, everything is kept in ${folder} until it has passed\n`)
 const outcome = await torture(options)
 if (out.isTTY) out.write('\r\x1b[K')
-const { verdict, deaths, failovers, forgeries, refused, purchases } = outcome
+const { verdict, deaths, failovers, forgeries, refused, purchases, claims } = outcome
+const replaced = claims.filter(({ state }) => state === 'bought' || state === 'adopted').length
 const reasons = [
   ...verdict.notes,
   ...deaths.unexpected,
@@ -123,6 +128,6 @@ if (passed) rmSync(folder, { recursive: true, force: true })
 else out.write(`not passed: the folder of the run is ${folder}\n`)
 const { booksClose: _, notes: __, ...figures } = verdict
 out.write(
-  `${JSON.stringify({ purchases, kills: sum(deaths.kills), ...figures, seconds: Math.round((Date.now() - started) / 1_000), seed, passed })}\n`,
+  `${JSON.stringify({ purchases, kills: sum(deaths.kills), claims: claims.length, replaced, ...figures, seconds: Math.round((Date.now() - started) / 1_000), seed, passed })}\n`,
 )
 process.exit(passed ? 0 : 1)

@@ -8,7 +8,7 @@ import type { KeysDecision } from '../../support/cancelled-keys.ts'
 import { groundlessFreezes } from '../../support/freeze-causes.ts'
 import { lineOf, partOf } from '../../support/references.ts'
 import type { BackOffice, SupplierOrder } from './back-office.ts'
-import { type Duty, type Effect, type PurchaseEntry, Refusal, type Status } from './duty.ts'
+import { type ClaimEntry, type Duty, type Effect, type PurchaseEntry, Refusal, type Status } from './duty.ts'
 
 export interface Shift {
   /** Decisions by kind. */
@@ -113,7 +113,10 @@ async function decide({ duty, office, certainAfterMs, reviewedAt }: Desk, purcha
   const orders = await office.orders()
   const own = orders.filter(({ externalOrderId }) => externalOrderId === purchase.externalOrderId)
   const certain = Date.now() - since > certainAfterMs
-  const decision = decisionOn(purchase, own, certain)
+  const isGiven =
+    purchase.claim !== null && (await duty.get<ClaimEntry>(`/claims/${purchase.claim}`)).state === 'adopted'
+  // A key that the supplier gave by hand is here: it has no order there.
+  const decision = isGiven ? { decision: 'hand_over' } : decisionOn(purchase, own, certain)
   if (!decision) return
   const [reference = '', line = ''] = lineOf(purchase.externalOrderId).split('/')
   const noted = { reference, line, at: Date.now(), until: Number.POSITIVE_INFINITY }

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Chance } from './chance.ts'
 import type { PlannedOrder } from './customers.ts'
-import type { Status } from './duty.ts'
+import type { ClaimEntry, Status } from './duty.ts'
 import { STOCK, settleOpenOrders } from './mischief.ts'
 import type { Scene } from './scene.ts'
 import { noteEnd, type Ward } from './supervise.ts'
@@ -63,12 +63,14 @@ async function stillMoving({ office, duty, readRecord }: Scene, orders: PlannedO
   }
   const closed = new Set(readRecord().flatMap(({ type, data }) => (type === 'order.closed' ? [data.reference] : [])))
   const { counts } = await duty.get<Status>('/status')
+  const claims = await duty.all<ClaimEntry>('/claims?state=open')
   const all: [string, number | undefined][] = [
     ['deliveries due', due.length],
     ['orders open', orders.filter(({ reference }) => !closed.has(reference)).length],
     ...UNFINISHED.map((state): [string, number | undefined] => [state, counts.purchases[state]]),
     ...['stored', 'retry', 'orphan'].map((state): [string, number | undefined] => [state, counts.deliveries[state]]),
     ['callbacks due', counts.callbacks.due],
+    ['claims open', claims.length],
   ]
   return all.flatMap(([what, count]) => (count ? [`${count} ${what}`] : []))
 }

@@ -7,8 +7,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { breakDownUntil, superviseUntil, troubleServersUntil, wardsOf } from './breakdown.ts'
 import { createChance } from './chance.ts'
+import { type Claimed, lookAtClaims, noClaims, placeOf } from './claims.ts'
+import type { ListedClaim } from './claims-verdict.ts'
 import { cancelWhileOpen, type PlannedOrder, planOrders, purchasesOf, type Shopping, shop } from './customers.ts'
-import type { Delivery } from './duty.ts'
+import type { ClaimEntry, Delivery, PurchaseEntry } from './duty.ts'
 import { boughtOnHold, type Failovers, failOver, holdWatch, noFailovers } from './failover.ts'
 import { type Forgeries, forge } from './forger.ts'
 import { crashPoints } from './lives.ts'
@@ -51,6 +53,8 @@ export interface Outcome {
   purchases: number
   deaths: Deaths
   shift: Shift
+  /** Claims about delivered keys, as the service lists them at the end. */
+  claims: ListedClaim[]
   forgeries: Forgeries
   /** Faults by name: the network's, the supplier's and the store's. */
   faults: Record<string, number>
@@ -83,6 +87,7 @@ export async function torture(options: TortureOptions): Promise<Outcome> {
   const wards = wardsOf(scene, deaths)
   const supplierStaff = chance.fork('supplier')
   const failovers = noFailovers()
+  const claimed = noClaims()
   let closing = false
   const closed = () => closing
   try {
@@ -95,6 +100,8 @@ export async function torture(options: TortureOptions): Promise<Outcome> {
     const watching = watch(() => options.onProgress?.({ ...report(), moving }), closed)
     const desk = { duty: scene.duty, office: scene.office, certainAfterMs: CERTAIN_MS, reviewedAt: new Map() }
     const onDuty = everySecond(() => lookAround(desk, shift), closed)
+    const claims = { chance: chance.fork('claims'), mayRaise: () => !over() }
+    const onClaims = everySecond(() => lookAtClaims(scene, claimed, claims), closed)
     const holding = scene.servers && everySecond(holdWatch(scene.duty, failovers), closed)
     const shoppers = shop(orders, scene, { chance: chance.fork('customers'), shopping, stopped: closed })
     // A failover that has begun is seen to its end by processes that live.
@@ -135,16 +142,18 @@ export async function torture(options: TortureOptions): Promise<Outcome> {
         moving = what
       },
     })
-    const verdict = await closeBooks(scene, { orders, shopping, shift, failovers })
+    const listed = await listClaims(scene)
+    const verdict = await closeBooks(scene, { orders, shopping, shift, failovers, claimed, listed })
     failovers.broken.push(...boughtOnHold(failovers, await scene.office.orders()))
     closing = true
-    await Promise.all([watching, onDuty, shoppers, holding])
+    await Promise.all([watching, onDuty, onClaims, shoppers, holding])
     const handedIn = [...shopping.taken.values()].reduce((sum, one) => sum + purchasesOf(one, TIMES.quantityMax), 0)
     return {
       verdict,
       purchases: handedIn,
       deaths,
       shift,
+      claims: listed,
       forgeries,
       faults,
       failovers,
@@ -173,9 +182,29 @@ async function firstStart({ services, url, token }: Scene): Promise<void> {
 const lastLines = (services: Scene['services']): string =>
   services.map((service) => service.lastLines().join('\n')).join('\n\n')
 
+async function listClaims({ duty }: Scene): Promise<ListedClaim[]> {
+  const purchases = await duty.all<PurchaseEntry>('/purchases')
+  const references = new Map(purchases.map(({ id, externalOrderId }) => [id, externalOrderId]))
+  const claims = await duty.all<ClaimEntry>('/claims')
+  return claims.map(({ number, state, order, purchaseId, ordinal, replacedBy }) => ({
+    number,
+    state,
+    key: placeOf(references.get(purchaseId) ?? '', ordinal),
+    line: `${order.reference}/${order.line}`,
+    replacement: references.get(replacedBy ?? '') ?? null,
+  }))
+}
+
+interface Books extends Pick<Watched, 'orders' | 'shopping' | 'shift'> {
+  failovers: Failovers
+  claimed: Claimed
+  /** Claims, as the service lists them. */
+  listed: ListedClaim[]
+}
+
 async function closeBooks(
   scene: Scene,
-  { orders, shopping, shift, failovers }: Pick<Watched, 'orders' | 'shopping' | 'shift'> & { failovers: Failovers },
+  { orders, shopping, shift, failovers, claimed, listed: claims }: Books,
 ): Promise<Verdict> {
   const listed = await scene.duty.all<Delivery>('/deliveries').catch((cause: unknown) => {
     throw new Error(`the service does not list its deliveries:\n${lastLines(scene.services)}`, { cause })
@@ -193,6 +222,8 @@ async function closeBooks(
     keysDecisions: shift.keysDecisions,
     groundlessFreezes: shift.groundless,
     losses: failovers.losses,
+    claims,
+    decisions: claimed.decisions,
   })
 }
 
@@ -231,7 +262,7 @@ async function watch(act: () => void, stopped: () => boolean): Promise<void> {
 
 /** What a run of the full length must have reached, so that a lazy one does not pass. */
 export function missing(
-  { deaths, failovers, purchases }: Outcome,
+  { deaths, failovers, claims, purchases }: Outcome,
   { seconds, processes, ...wanted }: TortureOptions,
 ): string[] {
   const reasons = purchases < wanted.purchases ? [`${purchases} of ${wanted.purchases} purchases were handed in`] : []
@@ -244,6 +275,10 @@ export function missing(
     const count = deaths.kills[point] ?? 0
     if (count < pointMin) reasons.push(`${count} kills at ${point}, at least ${pointMin} belong to a full run`)
   }
+  for (const outcome of ['bought', 'adopted', 'refused'] as const) {
+    const count = claims.filter(({ state }) => state === outcome).length
+    if (count < CLAIMS_MIN) reasons.push(`${count} claims ${outcome}, at least ${CLAIMS_MIN} belong to a full run`)
+  }
   const failed = failovers.losses.length
   if (processes !== undefined && failed < FAILOVERS_MIN) {
     reasons.push(`${failed} failovers, at least ${FAILOVERS_MIN} belong to a full run`)
@@ -254,4 +289,5 @@ export function missing(
 const FULL_SECONDS = 1_800
 const KILLS_MIN = 200
 const POINT_MIN = 3
+const CLAIMS_MIN = 20
 const FAILOVERS_MIN = 8

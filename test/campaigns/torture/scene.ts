@@ -122,6 +122,7 @@ export async function openScene(folder: string, chance: Chance, { mistake, proce
   }
   if (!fleet) services.push(createService({ ...common, configFile, env: withMistake }))
   const url = `http://127.0.0.1:${port}`
+  const ordersPort = await network.open('orders', port)
   const products = await readProducts(supplierPort, apiKey)
   for (const { id } of products) await office.post(`/offers/${id}`, { stock: STOCK })
   const { deliveryIdHeader, header, timestamp } = dialect.signature
@@ -141,8 +142,10 @@ export async function openScene(folder: string, chance: Chance, { mistake, proce
     productIds: products.map(({ id }) => id),
     skus: products.map(({ sku }) => sku),
     duty: createDuty(url, dutyToken),
+    /** The same, through the network. */
+    claimDuty: createDuty(`http://127.0.0.1:${ordersPort}`, dutyToken),
     /** Where stores hand in their orders, through the network. */
-    api: `http://127.0.0.1:${await network.open('orders', port)}/api/v1`,
+    api: `http://127.0.0.1:${ordersPort}/api/v1`,
     signature: {
       signature: header,
       deliveryId: deliveryIdHeader ?? '',

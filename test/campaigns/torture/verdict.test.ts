@@ -68,6 +68,8 @@ const good = (): Evidence => ({
   cancellations: [],
   keysDecisions: [],
   groundlessFreezes: new Set(),
+  claims: [],
+  decisions: [],
 })
 
 const judged = (change: (evidence: Evidence) => Partial<Evidence>) => {
@@ -143,7 +145,7 @@ describe('the verdict of a torture run', () => {
       ledger: { ...ledger, keysIssued: { [reference('1')]: ['K1', 'K2', 'K3'] } },
       record: [...record, fulfilled('1', 'K3')],
     }))
-    expect(above.found).toEqual({ duplicateFulfilments: 1 })
+    expect(above.found).toEqual({ doubleCharges: 1, duplicateFulfilments: 1 })
   })
 
   test('finds an order that was never taken, has no end, or ended with a line that did not', () => {
@@ -214,5 +216,72 @@ describe('after the database lost its last second', () => {
     const { ledger } = good()
     const charges = [...ledger.charges, charge('c', reference('1', 2))]
     expect(judged({ ledger: { ...ledger, charges }, losses: [loss] }).doubleCharges).toBe(1)
+  })
+})
+
+describe('with claims that keys do not work', () => {
+  const key = 't1.1.1.1.1'
+  const claim = { number: 1, key, line: 't1/1', replacement: 'q1.demo-ab12cd34.t1.1.2.1' }
+  const bought = { ...claim, state: 'bought' as const }
+  const adopted = { ...claim, state: 'adopted' as const }
+  const refused = { ...claim, state: 'refused' as const, replacement: null }
+  const decision = { claim: 1, key, at: 450, until: 460 }
+  /** One key was bought in place of another, and has come. */
+  const replaced = ({ ledger, record }: Evidence) => ({
+    ledger: {
+      ...ledger,
+      charges: [...ledger.charges, charge('c', bought.replacement)],
+      keysIssued: { ...ledger.keysIssued, [bought.replacement]: ['K3'] },
+    },
+    record: [...record, fulfilled('1', 'K3')],
+    spendCap: { orderMinor: 200, overridden: new Set<string>() },
+  })
+  const given = ({ record }: Evidence) => ({ record: [...record, fulfilled('1', 'GIVEN-T1-1-1-1-1')] })
+
+  test('finds nothing where each replacement has come', () => {
+    expect(judged((evidence) => ({ ...replaced(evidence), claims: [bought] })).notes).toEqual([])
+    expect(judged((evidence) => ({ ...given(evidence), claims: [adopted] })).notes).toEqual([])
+    expect(judged(() => ({ claims: [refused] })).notes).toEqual([])
+  })
+
+  test('finds a key and a charge for which no claim ended so', () => {
+    const beyond = { doubleCharges: 1, duplicateFulfilments: 1 }
+    expect(judged(replaced).found).toEqual(beyond)
+    expect(judged((evidence) => ({ ...replaced(evidence), claims: [refused] })).found).toEqual(beyond)
+    expect(judged((evidence) => ({ ...replaced(evidence), claims: [adopted] })).found).toMatchObject({
+      doubleCharges: 1,
+    })
+    expect(judged((evidence) => ({ ...given(evidence), claims: [refused] })).found).toEqual({ duplicateFulfilments: 2 })
+  })
+
+  test('finds a replacement that the store lacks, unless it failed, and a claim without an end', () => {
+    expect(judged(() => ({ claims: [bought] })).found).toEqual({ stuck: 2 })
+    expect(judged(() => ({ claims: [adopted] })).found).toEqual({ stuck: 2 })
+    expect(judged(() => ({ claims: [{ ...refused, state: 'open' }] })).found).toEqual({ stuck: 1 })
+    const failed = callback('line.failed', { line: '1', quantity: 1 })
+    expect(judged(({ record }) => ({ claims: [bought], record: [...record, failed] })).found).toEqual({})
+  })
+
+  test('finds a claim that was answered twice, and none whose second decision was refused', () => {
+    const decisions = (answer: 'done' | 'refused') => [
+      { ...decision, outcome: 'bought' as const, answer: 'done' as const },
+      { ...decision, outcome: 'refused' as const, answer },
+    ]
+    const twice = (answer: 'done' | 'refused') =>
+      judged((evidence) => ({ ...replaced(evidence), claims: [bought], decisions: decisions(answer) })).found
+    expect(twice('done')).toEqual({ stuck: 1 })
+    expect(twice('refused')).toEqual({})
+  })
+
+  test('after a loss, a replacement may be there whose claim is not', () => {
+    const decisions = [{ ...decision, outcome: 'bought' as const, answer: 'done' as const }]
+    const lost = (from: number) =>
+      judged((evidence) => ({
+        ...replaced(evidence),
+        decisions,
+        losses: [{ from, to: 600, deliveries: new Set<string>() }],
+      })).found
+    expect(lost(400)).toEqual({})
+    expect(lost(461)).toEqual({ doubleCharges: 1, duplicateFulfilments: 1, stuck: 1 })
   })
 })

@@ -8,10 +8,11 @@ import { type Cancellation, type KeysDecision, keysHandedOverAfterCancellation }
 import { doubleChargesIn, standingCharges } from '../../support/charges.ts'
 import { isOurs, lineOf as lineOfReference, orderOf, partOf } from '../../support/references.ts'
 import type { SentDelivery } from './back-office.ts'
+import { brokenClaims, type ClaimEvidence, chargedBeyond, replacedBy } from './claims-verdict.ts'
 import type { PlannedOrder } from './customers.ts'
 import { isForgedId } from './forger.ts'
 
-export interface Evidence {
+export interface Evidence extends ClaimEvidence {
   /** Orders that were planned, and the references of those that were acknowledged. */
   orders: PlannedOrder[]
   taken: ReadonlySet<string>
@@ -50,15 +51,15 @@ export interface ListedDelivery {
 }
 
 export interface Verdict {
-  /** Charges of one part of a store line that stand beside another. */
+  /** Charges of one part of a store line that stand beside another, and lines that were charged beyond what was ordered and bought again. */
   doubleCharges: number
   /** Charges that stand while the store lacks their keys on that line, or got a failure for it. */
   orphanCharges: number
   /** Deliveries that were answered with 2xx and that the service does not know. */
   lostDeliveries: number
-  /** Licence keys that came twice, on another line than they were bought for, or above the quantity of their line. */
+  /** Licence keys that came twice, on another line than they were bought for, or above the quantity of their line and what was replaced. */
   duplicateFulfilments: number
-  /** Orders that were not taken, or whose end was not reported to the store. */
+  /** Orders that were not taken, or whose end was not reported to the store; claims that did not end as they were decided. */
   stuck: number
   /** Orders whose charges, less what came back, exceed the spend cap without an override. */
   overspent: number
@@ -84,10 +85,20 @@ export function judge(evidence: Evidence): Verdict {
 
   let doubleCharges = 0
   // The operator of a torture run writes off only what the supplier's books do not have.
-  for (const { part, charges, meant } of doubleChargesIn(standing, new Set())) {
+  const twice = doubleChargesIn(standing, new Set())
+  for (const { part, charges, meant } of twice) {
     doubleCharges += charges - meant
     notes.push(`${part} was charged ${charges} times`)
   }
+  const { mostBought } = replacedBy(evidence)
+  const quantities = linesOf(evidence.orders)
+  // A part that was charged twice is counted by itself, and an unknown line as an orphan.
+  const others = new Map([...quantities].filter(([line]) => !twice.some(({ part }) => part.startsWith(`${line}/`))))
+  const beyond = chargedBeyond(
+    standing,
+    ledger,
+    (line) => (others.get(line) ?? Number.POSITIVE_INFINITY) + mostBought(line),
+  )
   let orphanCharges = 0
   for (const { externalOrderId } of standing) {
     const line = lineCharged(externalOrderId)
@@ -102,20 +113,31 @@ export function judge(evidence: Evidence): Verdict {
   notes.push(...lost.map(({ deliveryId, event }) => `${event} ${deliveryId} was acknowledged and is nowhere`))
   const duplicates = duplicatesIn(evidence)
   const stuck = stuckIn(evidence, deliveredKeys)
+  const broken = brokenClaims(evidence, ledger, { deliveredKeys, failed: failedOfLines(evidence.record) })
   const cancelled = cancelledIn(evidence)
   const overspent = overspentIn(evidence, standing)
   if (!ledger.closes) notes.push("the supplier's sums do not close")
   return {
-    doubleCharges,
+    doubleCharges: doubleCharges + beyond.length,
     orphanCharges: orphanCharges + denied.length,
     lostDeliveries: lost.length,
     duplicateFulfilments: duplicates.length,
-    stuck: stuck.length,
+    stuck: stuck.length + broken.length,
     overspent: overspent.length,
     cancelledKeys: cancelled.length,
     groundlessFreezes: evidence.groundlessFreezes.size,
     booksClose: ledger.closes,
-    notes: [...notes, ...denied, ...duplicates, ...stuck, ...overspent, ...cancelled, ...evidence.groundlessFreezes],
+    notes: [
+      ...notes,
+      ...beyond,
+      ...denied,
+      ...duplicates,
+      ...stuck,
+      ...broken,
+      ...overspent,
+      ...cancelled,
+      ...evidence.groundlessFreezes,
+    ],
   }
 }
 
@@ -185,11 +207,13 @@ const forgottenKeys = (evidence: Evidence): Map<string, string> =>
 function duplicatesIn(evidence: Evidence): string[] {
   const { orders, ledger, record } = evidence
   const forgotten = forgottenKeys(evidence)
+  const { most, given } = replacedBy(evidence)
   const boughtFor = new Map(
     Object.entries(ledger.keysIssued).flatMap(([reference, keys]) =>
       keys.map((key) => [key, lineCharged(reference)] as const),
     ),
   )
+  for (const [key, line] of given) boughtFor.set(key, line)
   const seen = new Set<string>()
   const duplicates: string[] = []
   for (const [line, keys] of keysOfLines(record)) {
@@ -203,8 +227,8 @@ function duplicatesIn(evidence: Evidence): string[] {
   }
   const quantities = linesOf(orders)
   for (const [line, keys] of keysOfLines(record)) {
-    const above = new Set(keys).size - (quantities.get(line) ?? 0)
-    if (above > 0) duplicates.push(`${line} was given ${above} keys above its quantity`)
+    const above = new Set(keys).size - (quantities.get(line) ?? 0) - most(line)
+    if (above > 0) duplicates.push(`${line} was given ${above} keys above its quantity and what was replaced`)
   }
   return duplicates
 }
@@ -223,6 +247,7 @@ function failedOfLines(record: ShopCallback[]): Map<string, number> {
 /** A charge that was taken for a failure comes to light later, and a person hands its keys over: too late for the customer. */
 function deniedIn(evidence: Evidence, deliveredKeys: Map<string, string[]>): string[] {
   const { orders, record } = evidence
+  const { most } = replacedBy(evidence)
   // What the database does not know to have failed is bought again.
   const failed = failedOfLines(record.filter((callback) => !isForgotten(callback, evidence)))
   return orders.flatMap(({ reference, lines, cancelAfterMs }) =>
@@ -231,13 +256,15 @@ function deniedIn(evidence: Evidence, deliveredKeys: Map<string, string[]>): str
       const keys = new Set(deliveredKeys.get(line) ?? []).size
       const refused = failed.get(line) ?? 0
       // A cancelled one is reported at once, and a person may give the customer what had been bought all the same.
-      if (cancelAfterMs !== null || refused === 0 || keys + refused <= quantity) return []
-      return [`line ${line} got a failure for ${refused} units, and then had ${keys} of ${quantity} keys`]
+      if (cancelAfterMs !== null || refused === 0 || keys + refused <= quantity + most(line)) return []
+      return [`line ${line} got a failure for ${refused} units, and then had ${keys} of ${quantity + most(line)} keys`]
     }),
   )
 }
 
-function stuckIn({ orders, taken, record }: Evidence, deliveredKeys: Map<string, string[]>): string[] {
+function stuckIn(evidence: Evidence, deliveredKeys: Map<string, string[]>): string[] {
+  const { orders, taken, record } = evidence
+  const { least } = replacedBy(evidence)
   const closed = new Set(record.filter(({ type }) => type === 'order.closed').map(({ data }) => data.reference))
   const failed = failedOfLines(record)
   return orders.flatMap(({ reference, lines }) => {
@@ -245,7 +272,7 @@ function stuckIn({ orders, taken, record }: Evidence, deliveredKeys: Map<string,
     if (!closed.has(reference)) return [`order ${reference} has no end`]
     const short = lines.find(({ id, quantity }) => {
       const line = `${reference}/${id}`
-      return new Set(deliveredKeys.get(line) ?? []).size + (failed.get(line) ?? 0) < quantity
+      return new Set(deliveredKeys.get(line) ?? []).size + (failed.get(line) ?? 0) < quantity + least(line)
     })
     return short ? [`line ${reference}/${short.id} was closed with units that neither came nor failed`] : []
   })
