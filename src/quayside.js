@@ -1,12 +1,14 @@
 #!/usr/bin/env -S node --max-semi-space-size=16
 /**
- * The entry, in plain JavaScript that old versions of Node can read too. It hands over to `main.ts`. In an old Node it says
- * which version is needed; a `.ts` entry would only crash there.
+ * The entry, in plain JavaScript that old versions of Node can read too. In a clone it hands over to `main.ts`, in a package to
+ * the JavaScript that was made of it: Node strips no types below `node_modules`. In an old Node, the entry of a package starts
+ * the Node that came with the package; that of a clone says which version is needed.
  */
+import { spawn } from 'node:child_process'
 import { existsSync, lstatSync, mkdirSync, readFileSync } from 'node:fs'
 import * as modules from 'node:module'
 import { homedir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import './quick-imports.js'
 
@@ -42,6 +44,8 @@ function keepCompiledCode() {
   }
 }
 
+const sources = new URL('./main.ts', import.meta.url)
+const isPackage = !existsSync(sources)
 const [asked = '', ...more] = process.argv.slice(2)
 
 if (runsTypes(process.versions.node) && /^(--version|-V|version)$/.test(asked) && more.length === 0) {
@@ -50,7 +54,12 @@ if (runsTypes(process.versions.node) && /^(--version|-V|version)$/.test(asked) &
   process.stdout.write(`${JSON.parse(text).version}\n`)
 } else if (runsTypes(process.versions.node)) {
   keepCompiledCode()
-  import('./main.ts').catch(fail)
+  import((isPackage ? new URL('../dist/main.js', import.meta.url) : sources).href).catch(fail)
+} else if (isPackage && ownNode() !== undefined) {
+  startOn(/** @type {string} */ (ownNode()))
+} else if (isPackage) {
+  process.stderr.write(`quayside: needs Node 22.19 or newer, and this is ${process.versions.node}\n`)
+  process.exitCode = 1
 } else {
   const folder = fileURLToPath(new URL('../', import.meta.url))
   process.stderr.write(
@@ -58,6 +67,34 @@ if (runsTypes(process.versions.node) && /^(--version|-V|version)$/.test(asked) &
       `run \`npm ci\` in ${folder}, which brings the right one, then use \`npm start\` or \`npx quayside\`\n`,
   )
   process.exitCode = 1
+}
+
+/** Returns the path of the Node that npm installed with this package; undefined on a machine for which there is none. */
+function ownNode() {
+  try {
+    const name = `node-${process.platform}-${process.arch}`
+    return join(dirname(modules.createRequire(import.meta.url).resolve(`${name}/package.json`)), 'bin', 'node')
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * Runs this command once more on another Node, passes signals on to it, and ends as it ends.
+ *
+ * @param {string} node the path of the other Node
+ */
+function startOn(node) {
+  const child = spawn(node, ['--max-semi-space-size=16', fileURLToPath(import.meta.url), ...process.argv.slice(2)], {
+    stdio: 'inherit',
+  })
+  // A terminal sends SIGINT to both processes. The other one ends by itself.
+  process.on('SIGINT', () => {})
+  process.on('SIGTERM', () => child.kill('SIGTERM'))
+  child.on('error', fail)
+  child.on('exit', (code, signal) => {
+    process.exitCode = code ?? (signal === 'SIGINT' ? 130 : 1)
+  })
 }
 
 /** @param {unknown} error */

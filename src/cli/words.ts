@@ -55,13 +55,17 @@ export const quoted = (text: string): string =>
   /^[\w.:@%+=,/-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 
 /**
- * Returns how a person who is in this folder calls the program: `npx quayside` inside a clone, `quayside` where npm installed
- * the program, else the path of the program, as in the image.
+ * Returns how a person who is in this folder calls the program: `npx quayside` inside a clone, below a folder into which npm
+ * installed the program, and where npx fetched it; `quayside` where npm installed it for all folders; else the path of the
+ * program, as in the image.
  */
 export function programName(root: string, folder: string): string {
-  if (root.split(path.sep).includes('node_modules')) return 'quayside'
-  const inside = path.relative(root, folder)
-  if (inside !== '..' && !inside.startsWith(`..${path.sep}`)) return 'npx quayside'
+  const parts = root.split(path.sep)
+  const at = parts.lastIndexOf('node_modules')
+  const home = at < 0 ? root : parts.slice(0, at).join(path.sep)
+  const inside = path.relative(home, folder)
+  if (parts.includes('_npx') || (inside !== '..' && !inside.startsWith(`..${path.sep}`))) return 'npx quayside'
+  if (at >= 0) return 'quayside'
   return quoted(path.join(root, 'src', 'quayside.js'))
 }
 

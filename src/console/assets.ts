@@ -8,7 +8,7 @@ const own = (name: string): string => fileURLToPath(new URL(name, import.meta.ur
 
 const files = {
   style: { name: 'console.css', type: 'text/css', file: own('console.css') },
-  script: { name: 'live.js', type: 'text/javascript', file: own('live.js') },
+  script: { name: 'page-updates.js', type: 'text/javascript', file: own('page-updates.js') },
   htmx: {
     name: 'htmx.js',
     type: 'text/javascript',
