@@ -148,7 +148,12 @@ function keep(listings: Map<string, ShopListing>, listing: ShopListing): void {
   if (!known || listing.revision > known.revision) listings.set(listing.id, listing)
 }
 
-function readCallback(secret: string, headers: IncomingHttpHeaders, body: Buffer, now: number): ShopCallback | undefined {
+function readCallback(
+  secret: string,
+  headers: IncomingHttpHeaders,
+  body: Buffer,
+  now: number,
+): ShopCallback | undefined {
   try {
     const { id, type, timestamp, data, test } = verifyCallback(secret, headers, body, { now })
     return { id, type, timestamp, data: { ...data }, ...(test ? { test } : {}) }
