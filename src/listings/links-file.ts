@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer'
 import { Readable } from 'node:stream'
 import { setImmediate as pause } from 'node:timers/promises'
-import { parse } from 'csv'
-import { stringify } from 'csv/sync'
+import { parse } from 'csv-parse'
+import { stringify } from 'csv-stringify/sync'
 import { grouped } from '../domain/figures.ts'
 import {
   type Delimiter,

@@ -1,7 +1,7 @@
 /** Data that people take along: orders and deliveries as CSV and as lines of JSON. */
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { parse } from 'csv/sync'
+import { parse } from 'csv-parse/sync'
 import { eq, type SQLWrapper } from 'drizzle-orm'
 import { describe, expect, test } from 'vitest'
 import { bodyColumns, deliveryColumns, keyColumns, orderColumns } from '../../src/domain/data-export.ts'
