@@ -185,7 +185,8 @@ describe('the source', () => {
   })
 
   test('has no file that the program cannot reach', () => {
-    const reached = new Set(['quayside.js'])
+    // The package has two entries: the program, and what backends import.
+    const reached = new Set(['quayside.js', 'stores/backend/callbacks.ts'])
     for (const file of reached) {
       // Imports, addresses of worker threads, and the script that the console serves.
       for (const [, name = ''] of textOf(file).matchAll(/'([^'\n]+\.[jt]s)'/g)) {

@@ -182,9 +182,7 @@ const plainCopyOf = (database: string): string => `${database}.copy`
 
 function run(job: BackupJob): Promise<BackupOutcome> {
   return new Promise((resolve, reject) => {
-    const worker = new Worker(new URL(`./backup-worker${path.extname(import.meta.filename)}`, import.meta.url), {
-      workerData: job,
-    })
+    const worker = new Worker(new URL('./backup-worker.ts', import.meta.url), { workerData: job })
     worker.once('message', resolve)
     worker.once('error', reject)
     worker.once('exit', () => reject(new Error('the thread ended without a word')))

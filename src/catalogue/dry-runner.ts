@@ -209,9 +209,7 @@ async function* follow(
   let ended: Partial<SyncRun> = { state: 'interrupted' }
   try {
     const underWay = await first(db, runningSyncRuns())
-    const worker = new Worker(new URL(`./dry-run-worker${path.extname(import.meta.filename)}`, import.meta.url), {
-      workerData: job,
-    })
+    const worker = new Worker(new URL('./dry-run-worker.ts', import.meta.url), { workerData: job })
     thread = worker
     const until = signal ? AbortSignal.any([signal, hangUp]) : hangUp
     const messages = on(worker, 'message', { close: ['exit'], signal: until }) as AsyncIterable<[FromThread]>

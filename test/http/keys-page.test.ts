@@ -1,5 +1,5 @@
 /** What people and stores learn of an order's page of keys, and who may learn its address. */
-import { parse } from 'csv/sync'
+import { parse } from 'csv-parse/sync'
 import { expect, test } from 'vitest'
 import { openLine } from '../../src/keys/key-pages.ts'
 import { type ApiWorld, openApi } from '../support/api-world.ts'
