@@ -119,7 +119,7 @@ export function verifyCallback(
     given.some((other) => other.length === one.length && timingSafeEqual(other, one)),
   )
   if (!isGenuine) throw new CallbackRefused('signature', 'no signature is made with a secret of this store')
-  return { ...readBody(body), id }
+  return readBody(body, id)
 }
 
 function headerOf(headers: Headers, name: string): string | undefined {
@@ -128,10 +128,10 @@ function headerOf(headers: Headers, name: string): string | undefined {
   return typeof value === 'string' ? value : undefined
 }
 
-function readBody(body: string | Uint8Array): Omit<Callback, 'id'> & Callback {
+function readBody(body: string | Uint8Array, id: string): Callback {
   try {
     const read = JSON.parse(Buffer.from(body).toString('utf8')) as Callback
-    if (typeof read.type === 'string' && typeof read.data === 'object' && read.data !== null) return read
+    if (typeof read.type === 'string' && typeof read.data === 'object' && read.data !== null) return { ...read, id }
   } catch {
     // The text is no JSON.
   }
