@@ -129,11 +129,13 @@ describe('the proxy file', () => {
     expect(readers).toEqual(['config/config.ts', 'http/server.ts'])
   })
 
-  test('states the address of the sender itself, and neither logs nor compresses pages of keys', () => {
+  test('states the address of the sender itself, and neither logs nor compresses pages of keys, also in the file of the load balancer', () => {
     const block = blockOf(PUBLIC)
     expect(block).toContain('proxy_set_header X-Forwarded-For $remote_addr;')
-    const [, pages = ''] = /location \/k\/ \{([^}]*)\}/.exec(block) ?? []
-    for (const line of ['access_log off;', 'gzip off;']) expect(pages).toContain(line)
+    for (const text of [block, read('docs/deployment/scale.nginx.conf')]) {
+      const [, pages = ''] = /location \/k\/ \{([^}]*)\}/.exec(text) ?? []
+      for (const line of ['access_log off;', 'error_log /dev/null;', 'gzip off;']) expect(pages).toContain(line)
+    }
   })
 
   test('has names and certificates that the page has', () => {
@@ -156,6 +158,21 @@ describe.skipIf(!hasNginx)(`nginx with the proxy file${hasNginx ? '' : ` (there 
     const { status, stderr } = spawnSync(NGINX, ['-t', '-p', site.folder, '-c', site.file], { encoding: 'utf8' })
     expect(stderr.split('\n').filter((line) => !/syntax is ok|test is successful/.test(line))).toEqual([''])
     expect(status).toBe(0)
+  })
+
+  test('writes no token of a page of keys into a log while the service is away', async () => {
+    const site = await writeSite()
+    await start(site)
+    const said = () => readFileSync(path.join(site.folder, 'logs'), 'utf8')
+    const token = 'T'.repeat(43)
+    for (const at of [`/k/${token}`, `//k/${token}`, `/k/${token}/x`]) {
+      expect((await ask(site, PUBLIC, at)).status).toBe(502)
+      expect((await ask(site, PUBLIC, at, { body: Buffer.alloc(300_000) })).status).toBe(413)
+    }
+    await fetch(`http://127.0.0.1:${site.ports[80]}/k/${token}`, { headers: { connection: 'close' } })
+    expect((await ask(site, PUBLIC, '/livez')).status).toBe(502)
+    await until('the log of errors', () => said().includes('/livez') || undefined)
+    expect(said()).not.toContain(token)
   })
 
   test('passes a slow body on as a whole, byte for byte, and opens no connection before', async () => {
@@ -273,7 +290,7 @@ async function writeSite(listening: Record<number, number> = {}): Promise<Site> 
     ...(process.getuid?.() === 0 ? ['user root;'] : []),
     `daemon off; master_process off; pid ${folder}/pid; error_log stderr;`,
     'events {}',
-    `http { access_log off; ${temporary.join(' ')} include site.conf; }`,
+    `http { access_log ${folder}/logs; error_log ${folder}/logs; ${temporary.join(' ')} include site.conf; }`,
   ]
   const file = path.join(folder, 'nginx.conf')
   writeFileSync(file, main.join('\n'))
