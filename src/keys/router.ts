@@ -36,8 +36,9 @@ const assets = [
 ].map(({ key, name, type }) => {
   const bytes = readFileSync(new URL(name, import.meta.url))
   const digest = createHash('sha256').update(bytes).digest('hex').slice(0, 12)
-  return { key, type, bytes, path: `/k/files/${digest}/${name}` }
+  return { key, type, bytes, path: `files/${digest}/${name}` }
 })
+/** As seen from a page at `/k/<token>`, because the public address may have a path of its own before it. */
 const pathOf = (key: string): string => assets.find((asset) => asset.key === key)?.path ?? ''
 const files = { style: pathOf('style'), script: pathOf('script') }
 
@@ -54,7 +55,7 @@ export function keysRouter({ monotonic, shopOf, ...pages }: KeysRouterParts): Ro
     next()
   })
   for (const { path, type, bytes } of assets) {
-    router.get(path, (_request, response) => {
+    router.get(`/k/${path}`, (_request, response) => {
       response.set('cache-control', 'public, max-age=31536000, immutable').type(type).send(bytes)
     })
   }

@@ -288,7 +288,7 @@ describe('another site', () => {
     expect(loaded).toHaveLength(2)
     expect(text).not.toContain(token)
     for (const to of loaded) {
-      expect(to).toMatch(/^\/k\/files\/[0-9a-f]{12}\/[a-z]+\.(css|js)$/)
+      expect(to).toMatch(/^files\/[0-9a-f]{12}\/[a-z]+\.(css|js)$/)
       const { status, headers } = await call('GET', new URL(to, url).href)
       expect([status, headers.get('cache-control')]).toEqual([200, 'public, max-age=31536000, immutable'])
     }

@@ -59,9 +59,23 @@ test('may not be framed, kept or found, and loads nothing from elsewhere', async
   expect(headers.get('referrer-policy')).toBe('no-referrer')
   expect(headers.get('cache-control')).toBe('no-store')
   expect(headers.get('x-robots-tag')).toContain('noindex')
-  const files = [...text.matchAll(/(?:href|src)="(\/[^"]+)"/g)].map(([, file]) => file ?? '')
+  const files = [...text.matchAll(/(?:href|src)="(files\/[^"]+)"/g)].map(([, file]) => file ?? '')
   expect(files).toHaveLength(2)
   expect(text.length).toBeLessThan(8_000)
+})
+
+test('has its style and its script also where a proxy serves it under a path of its own', async () => {
+  const { call } = await openKeyPage()
+  const { text } = await call('GET')
+  const page = 'https://shop.example/quayside/k/token'
+  const files = [...text.matchAll(/(?:href|src)="([^"]+\.(?:css|js))"/g)].map(
+    ([, file = '']) => new URL(file, page).href,
+  )
+  expect(files).toEqual([
+    expect.stringMatching(/^https:\/\/shop\.example\/quayside\/k\/files\/[0-9a-f]{12}\/keys\.css$/),
+    expect.stringMatching(/^https:\/\/shop\.example\/quayside\/k\/files\/[0-9a-f]{12}\/copy\.js$/),
+  ])
+  expect(text, 'its form goes to the page itself').not.toContain(' action=')
 })
 
 test.each([
