@@ -84,25 +84,28 @@ function closedBecause({ standing, withdrawnAt, closesAt, lines }: PageFacts, no
 /**
  * A key that was opened stays shown: it cannot be taken back. Of the others the line shows as many as the customer is still
  * entitled to, and keeps the newest. A unit that was given back is then one that no person has seen. A key that was replaced
- * takes no unit from the others.
+ * takes no unit from the others, and gives them none. A held order shows its keys as a paid one does: they were delivered while it
+ * was paid, and a plug-in's status "Shipped" reads as held. Against fraud an operator withdraws the page.
  */
 function shownLine<K extends PageKey>(
   { id, name, state, entitled, wanted, keys }: PageLine<K>,
   standing: Standing,
 ): ShownLine<K> {
   const inOrder = keys.toSorted((a, b) => a.leftAt - b.leftAt || a.ordinal - b.ordinal)
-  const opened = inOrder.filter(({ revealedAt }) => revealedAt !== null).length
-  const replaced = inOrder.filter(({ claimed }) => claimed !== null)
-  let room = standing === 'paid' ? Math.max(0, entitled + replaced.length - opened) : 0
+  const opened = inOrder.filter(({ revealedAt, claimed }) => revealedAt !== null && claimed === null).length
+  const units = standing === 'paid' || standing === 'held' ? entitled : 0
+  let room = units - opened
   const shown = inPlace(
-    inOrder.filter(({ revealedAt, isDecided }) => {
+    inOrder.filter(({ revealedAt, isDecided, claimed }) => {
       if (revealedAt !== null || isDecided) return true
+      if (claimed !== null) return units > 0
       room -= 1
       return room >= 0
     }),
   )
+  const replacementOf = replacements(keys)
   const isMoving = state === 'open' || state === 'held' || state === 'partly_fulfilled'
-  const lacking = replaced.filter((key) => !replacementOf(key, keys)).length
+  const lacking = keys.filter((key) => key.claimed !== null && !replacementOf(key)).length
   const missing = Math.max(0, wanted - keys.filter(({ replaces }) => replaces === null).length) + lacking
   return {
     id,
@@ -116,17 +119,21 @@ function shownLine<K extends PageKey>(
   }
 }
 
-/** Returns the key that came in place of a key; undefined while there is none. */
-export const replacementOf = <K extends PageKey>({ claimed }: K, keys: readonly K[]): K | undefined =>
-  claimed === null ? undefined : keys.find(({ replaces }) => replaces === claimed.number)
+/** Finds among these keys the one that came in place of a key; undefined while there is none. */
+export function replacements<K extends PageKey>(keys: readonly K[]): (key: K) => K | undefined {
+  const byClaim = Map.groupBy(keys, ({ replaces }) => replaces)
+  return ({ claimed }) => (claimed === null ? undefined : byClaim.get(claimed.number)?.[0])
+}
 
 /** Moves each key that came in place of another one before that one. */
 function inPlace<K extends PageKey>(keys: readonly K[]): K[] {
+  const replacementOf = replacements(keys)
   const chain = (key: K): K[] => {
-    const next = replacementOf(key, keys)
+    const next = replacementOf(key)
     return next ? [...chain(next), key] : [key]
   }
-  return keys.filter((key) => !keys.some((one) => replacementOf(one, keys) === key)).flatMap(chain)
+  const moved = new Set(keys.map(replacementOf))
+  return keys.filter((key) => !moved.has(key)).flatMap(chain)
 }
 
 /** How a page's first line counts: keys that are here, and units that are still being bought. */

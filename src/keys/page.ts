@@ -1,5 +1,5 @@
 /** The HTML of the page of keys. It stands in the name of the shop, and names no customer. */
-import { countsOf, replacementOf, type ShownLine } from '../domain/key-page.ts'
+import { countsOf, replacements, type ShownLine } from '../domain/key-page.ts'
 import { type Html, html, type Piece } from '../http/html.ts'
 import type { OpenedPage, SealedKey } from './key-pages.ts'
 import { type RedeemText, redeemText } from './redeem.ts'
@@ -120,11 +120,12 @@ function openLine(
   { keys: opened, redeem }: { keys: ReadonlyMap<SealedKey, string>; redeem: Html | undefined },
 ): Html {
   const count = coming > 0 ? texts.someOf(here, here + coming) : texts.keys(here)
+  const replacementOf = replacements(keys)
   const shown = keys.flatMap((key) => {
     const text = opened.get(key)
     return text === undefined
       ? []
-      : [shownKey(text, key, { texts, language, isReplaced: replacementOf(key, keys) !== undefined })]
+      : [shownKey(text, key, { texts, language, isReplaced: replacementOf(key) !== undefined })]
   })
   return html`<li><div class="name"><h2><bdi>${name}</bdi></h2><span>${count}</span></div>
 ${shown}

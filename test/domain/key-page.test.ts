@@ -52,8 +52,14 @@ describe('the page of keys', () => {
     expect(shownOf({ lines: [line({ entitled: 1, keys })] })).toEqual([1, 2])
   })
 
-  test.each(['unpaid', 'held'] as const)('shows no further key while the order is %s', (standing) => {
-    expect(shownOf({ standing, lines: [line({ keys: [key(1, { revealedAt: 5 }), key(2)] })] })).toEqual([1])
+  test('shows no further key while the order is unpaid', () => {
+    const keys = [key(1, { revealedAt: 5 }), key(2), key(3, { claimed: { number: 7, at: 6 } })]
+    expect(shownOf({ standing: 'unpaid', lines: [line({ keys })] })).toEqual([1])
+  })
+
+  test('locks no customer out of delivered keys by a status of the shop that reads as held, such as "Shipped"', () => {
+    expect(shownOf({ standing: 'held' })).toEqual([1, 2, 3])
+    expect(shownOf({ standing: 'held', lines: [line({ entitled: 2 })] }), 'as many as in a paid order').toEqual([1, 2])
   })
 
   test('shows what a person had delivered, whatever the order stands at', () => {
@@ -103,6 +109,15 @@ describe('the page of keys', () => {
       const second = key(8, { leftAt: 80, replaces: 7, revealedAt: 81, claimed: { number: 8, at: 82 } })
       const third = key(9, { leftAt: 90, replaces: 8 })
       expect(shownOf({ lines: [line({ entitled: 1, wanted: 1, keys: [dead, second, third] })] })).toEqual([9, 8, 1])
+    })
+
+    test('opens no other key of a refunded line in the room of the replaced one', () => {
+      const lines = [
+        line({ entitled: 0, keys: [key(1), key(2, { claimed: { number: 7, at: 6 } })] }),
+        line({ id: '2' }),
+      ]
+      expect(shownOf({ lines })).toEqual([])
+      expect(shownOf({ lines: [line({ entitled: 1, keys: lines[0]?.keys ?? [] })] })).toEqual([1, 2])
     })
 
     test('keeps the new one for a unit that was refunded', () => {
