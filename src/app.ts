@@ -36,7 +36,7 @@ import { createIds, pooledRandomBytes } from './ids.ts'
 import { createCaptures } from './inbox/capture.ts'
 import { webhookActions } from './inbox/webhooks.ts'
 import { everySeconds, type Jobs, startJobs } from './jobs.ts'
-import { shopOfPage } from './keys/page.ts'
+import { sendsLinks, shopOfPage } from './keys/page.ts'
 import { keysRouter } from './keys/router.ts'
 import type { Log } from './log.ts'
 import { createMetrics } from './observe/metrics.ts'
@@ -355,6 +355,7 @@ function openFaces(parts: Parts, sandboxUrl: string | undefined) {
     vault: parts.base.vault,
     monotonic,
     pageDays: config.keys.pageDays,
+    sendsLinks: (id) => sendsLinks(config.stores.find((store) => store.id === id)),
     shopOf: (store) => shopOfPage(config, store),
   })
   const server = createHttpServer({

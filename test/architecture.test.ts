@@ -95,7 +95,7 @@ const budgets: Record<string, number> = {
   fitting: 1_650,
   http: 6_000,
   inbox: 1_730,
-  keys: 660,
+  keys: 735,
   listings: 1_945,
   observe: 420,
   ordering: 7_740,

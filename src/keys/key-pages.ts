@@ -3,14 +3,20 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import type { Context } from '../context.ts'
 import { type KeyPage, keyPage, type PageKey } from '../domain/key-page.ts'
-import { hasLeft } from '../domain/store-order.ts'
 import { pooledRandomBytes } from '../ids.ts'
 import { openKey } from '../ordering/effects.ts'
 import { standingOf } from '../ordering/order-view.ts'
 import { type Claim, claimsOfOrder } from '../storage/claims.ts'
 import { type Change, first, retryStale } from '../storage/database.ts'
 import { assertRevision, entitlementLinesOf, entitlementOfOrder } from '../storage/entitlements.ts'
-import { insertKeyPage, insertKeyReveal, keyPageByToken, keyPageOfOrder, revealsOfOrder } from '../storage/key-pages.ts'
+import {
+  assertPageOpen,
+  insertKeyPage,
+  insertKeyReveal,
+  keyPageByToken,
+  keyPageOfOrder,
+  revealsOfOrder,
+} from '../storage/key-pages.ts'
 import type { LicenceKey } from '../storage/licence-keys.ts'
 import { type Offer, offersByProduct } from '../storage/offers.ts'
 import { proveStore } from '../storage/store-proofs.ts'
@@ -18,6 +24,8 @@ import { proveStore } from '../storage/store-proofs.ts'
 export type Pages = Pick<Context, 'db' | 'vault' | 'now' | 'newId'> & {
   /** For how many days after its order a page shows keys. */
   pageDays: number
+  /** Whether the customers of a store get links to their pages, so that a key that is opened there proves the store. */
+  sendsLinks: (store: string) => boolean
 }
 
 /** A page as its reader sees it now. */
@@ -89,8 +97,14 @@ async function read({ db, now, pageDays }: Pages, token: string) {
   ])
   const products = standing.lines.flatMap(({ line }) => line.productId ?? [])
   const known = products.length === 0 ? [] : await db.query(offersByProduct(products))
-  const offers = new Map(
-    standing.lines.map(({ line }) => [line.line, known.find(({ productId }) => productId === line.productId)]),
+  const byProduct = new Map(known.map((offer) => [offer.productId, offer]))
+  const offers = new Map(standing.lines.map(({ line }) => [line.line, byProduct.get(line.productId ?? '')]))
+  const granted = new Map(units.map((one) => [one.line, one.granted]))
+  const revealsByKey = Map.groupBy(reveals, nameOf)
+  const replaced = new Map(claims.flatMap((claim) => (claim.part === null ? [] : [[nameOf(claim), claim]])))
+  const keysBy = Map.groupBy(
+    standing.keys.filter((key) => isAtStore(key, revealsByKey.has(nameOf(key)), now())),
+    ({ purchaseId }) => purchaseId,
   )
   const closesAt = receivedAt + pageDays * DAY
   const lines = standing.lines
@@ -100,28 +114,37 @@ async function read({ db, now, pageDays }: Pages, token: string) {
       name: offers.get(line.line)?.name ?? line.sku,
       state,
       wanted,
-      entitled: units.find((one) => one.line === line.line)?.granted ?? 0,
+      entitled: granted.get(line.line) ?? 0,
       keys: purchases.flatMap(({ id, decidedRevision, claim: replaces }) =>
-        standing.keys
-          .filter((key) => key.purchaseId === id && hasLeft(key))
-          .map(({ purchaseId, ordinal, ciphertext, keyId, begunAt, handedOverAt }) => ({
-            purchaseId,
-            ordinal,
-            ciphertext,
-            keyId,
-            leftAt: begunAt ?? handedOverAt ?? 0,
-            revealedAt: reveals.find((one) => one.purchaseId === id && one.ordinal === ordinal)?.at ?? null,
-            isDecided: decidedRevision !== null && decidedRevision === entitlement?.revision,
-            claimed: claimedBy(
-              claims.find((one) => one.purchaseId === id && one.ordinal === ordinal && one.part !== null),
-            ),
-            replaces,
-          })),
+        (keysBy.get(id) ?? []).map(({ purchaseId, ordinal, ciphertext, keyId, begunAt, handedOverAt }) => ({
+          purchaseId,
+          ordinal,
+          ciphertext,
+          keyId,
+          leftAt: begunAt ?? handedOverAt ?? 0,
+          revealedAt: revealsByKey.get(nameOf({ purchaseId, ordinal }))?.[0]?.at ?? null,
+          isDecided: decidedRevision !== null && decidedRevision === entitlement?.revision,
+          claimed: claimedBy(replaced.get(nameOf({ purchaseId, ordinal }))),
+          replaces,
+        })),
       ),
     }))
-  const shown = keyPage<SealedKey>({ standing: entitlement?.standing ?? 'held', withdrawnAt, closesAt, lines }, now())
-  return { entitlement, reveals, page: { orderId, store, reference, receivedAt, closesAt, offers, ...shown } }
+  const shown = keyPage<SealedKey>({ standing: entitlement?.standing ?? 'unpaid', withdrawnAt, closesAt, lines }, now())
+  return { entitlement, revealsByKey, page: { orderId, store, reference, receivedAt, closesAt, offers, ...shown } }
 }
+
+const nameOf = ({ purchaseId, ordinal }: { purchaseId: string; ordinal: number }) => `${purchaseId} ${ordinal}`
+
+/**
+ * Whether a page shows a key: the store has it, or may have it. A store that is being asked may still refuse the key, and the key
+ * then counts as one that never left. A key that was opened stays.
+ */
+function isAtStore(key: Pick<LicenceKey, 'begunAt' | 'handedOverAt'>, isOpened: boolean, now: number): boolean {
+  if (key.handedOverAt !== null) return true
+  return key.begunAt !== null && (isOpened || now - key.begunAt >= ANSWERED_MS)
+}
+/** A store of every kind has acted and answered by then: `pushMs` and `settleMs` are at most three and a half minutes together. */
+const ANSWERED_MS = 5 * 60_000
 
 const claimedBy = (claim: Claim | undefined): PageKey['claimed'] =>
   claim ? { number: claim.number, at: claim.endedAt ?? 0 } : null
@@ -138,28 +161,30 @@ export function openLine(
   lineId: string,
   network: string,
 ): Promise<{ page: OpenedPage; keys: ReadonlyMap<SealedKey, string> } | undefined> {
-  const { db, now, newId } = pages
+  const { db, now, newId, sendsLinks } = pages
   // A reading of the order that comes between the decision and its evidence makes the commit stale: then it is decided again.
   return retryStale(STALE_MAX, async () => {
     const found = await read(pages, token)
     if (!found) return undefined
-    const { page, entitlement, reveals } = found
+    const { page, entitlement, revealsByKey } = found
     const line = page.closed === null ? page.lines.find(({ id }) => id === lineId) : undefined
     if (!line || !entitlement || line.keys.length === 0) return { page, keys: new Map() }
     const { orderId, store, reference: order } = page
     const at = now()
-    const isNews = ({ purchaseId, ordinal }: SealedKey) =>
-      !reveals.some(
-        (one) =>
-          one.purchaseId === purchaseId && one.ordinal === ordinal && one.network === network && at - one.at < AGAIN_MS,
-      )
-    await db.commit([
-      assertRevision(entitlement),
-      ...line.keys
-        .filter(isNews)
-        .map(({ purchaseId, ordinal }) => insertKeyReveal({ id: newId(), orderId, purchaseId, ordinal, at, network })),
-      proveStore(store, { at, by: 'page', order }),
-    ])
+    const news = line.keys.filter((key) => {
+      const known = revealsByKey.get(nameOf(key)) ?? []
+      return known.length < REVEALS_MAX && !known.some((one) => one.network === network && at - one.at < AGAIN_MS)
+    })
+    if (news.length > 0) {
+      await db.commit([
+        assertRevision(entitlement),
+        assertPageOpen(orderId),
+        ...news.map(({ purchaseId, ordinal }) =>
+          insertKeyReveal({ id: newId(), orderId, purchaseId, ordinal, at, network }),
+        ),
+        ...(sendsLinks(store) ? [proveStore(store, { at, by: 'page', order })] : []),
+      ])
+    }
     for (const key of line.keys) key.revealedAt ??= at
     return { page, keys: new Map(line.keys.map((key) => [key, openKey(pages, key)])) }
   })
@@ -168,3 +193,5 @@ export function openLine(
 const STALE_MAX = 5
 /** A form that is sent again and again is one piece of evidence in this time. */
 const AGAIN_MS = 60_000
+/** The most openings of a key that are stored, because each person with the link can click without end. */
+const REVEALS_MAX = 20

@@ -35,6 +35,14 @@ export const withdrawKeyPage = change(1, (orderId: string, by: string, now: numb
     .where(and(eq(keyPages.orderId, orderId), isNull(keyPages.withdrawnAt))),
 )
 
+/** Guards a commit that opens keys: it is stale when the page of the order is withdrawn, or there is none. */
+export const assertPageOpen = change(1, (orderId: string) =>
+  build
+    .update(keyPages)
+    .set({ withdrawnAt: null })
+    .where(and(eq(keyPages.orderId, orderId), isNull(keyPages.withdrawnAt))),
+)
+
 export const insertKeyReveal = insertInto(keyReveals)
 
 export const revealsOfOrder = rowsBy(keyReveals, ['orderId'], keyReveals.id)

@@ -23,7 +23,7 @@ const orderOf = async ({ ask, tokens }: ApiWorld, whose: keyof ApiWorld['tokens'
   (await ask('GET', `/orders/1001${more}?store=${STORE}`, { token: tokens[whose] })).body.data
 
 const opens = (world: ApiWorld, token: string) =>
-  openLine({ ...world.ordering, pageDays: 365 }, token, '1', '203.0.113.0/24')
+  openLine({ ...world.ordering, pageDays: 365, sendsLinks: () => true }, token, '1', '203.0.113.0/24')
 
 const withdraw = ({ ask, tokens }: ApiWorld, whose: keyof ApiWorld['tokens'] = 'operator', reference = '1001') =>
   ask('POST', `/orders/${reference}/keys-page/withdraw`, { token: tokens[whose], body: { reason: 'charged back' } })

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import type { KeyWay } from '../../src/domain/store-update.ts'
 import { orderFindings } from '../../src/http/api/store-proof.ts'
 import { openLine } from '../../src/keys/key-pages.ts'
+import { sendsLinks } from '../../src/keys/page.ts'
 import { type ApiWorld, OTHER_STORE, openApi } from '../support/api-world.ts'
 import { auditOf } from '../support/console-data.ts'
 import { STORE } from '../support/test-app.ts'
@@ -43,7 +44,8 @@ const walk = async ({ ask }: ApiWorld, order: string) => {
 async function open(world: ApiWorld) {
   const { keysUrl } = (await world.ask('GET', '/orders/1001', { token: world.tokens.store })).body.data
   const token = String(keysUrl).slice(`${PUBLIC}/k/`.length)
-  return openLine({ ...world.ordering, pageDays: 365 }, token, '1', '203.0.113.0/24')
+  const links = () => sendsLinks(world.api.stores[0])
+  return openLine({ ...world.ordering, pageDays: 365, sendsLinks: links }, token, '1', '203.0.113.0/24')
 }
 
 describe('a store', () => {
@@ -63,6 +65,15 @@ describe('a store', () => {
     world.move(60_000)
     await open(world)
     expect((await confirm(world, '1001')).body.data).toEqual({ store: STORE, proven: { at, by: 'page' } })
+  })
+
+  test('whose mails bring no link is not proven by the page that its staff opened', async () => {
+    const world = await worldOf('keys', 'shopify')
+    await world.pass(10_000)
+    expect((await open(world))?.keys.size).toBe(2)
+    expect(await provenIn(world)).toEqual({ proven: null, needsProof: true })
+    const { walked } = await walk(world, '1001')
+    expect(walked.at(-1)).toMatchObject({ check: 'proof', fix: 'It is, once its mail is confirmed.' })
   })
 
   test('is not proven by a click that opens no key', async () => {

@@ -1,7 +1,7 @@
 /** Who is not the customer at a page of keys: scanners, guessers, other sites, proxies. None of them sees a key or locks a customer out. */
 import { connect } from 'node:net'
 import { describe, expect, test } from 'vitest'
-import { pageOfToken } from '../../src/keys/key-pages.ts'
+import { openLine, pageOfToken } from '../../src/keys/key-pages.ts'
 import { createGuesses } from '../../src/keys/router.ts'
 import { changeEntitlement, entitlementOfOrder } from '../../src/storage/entitlements.ts'
 import { revealsOfOrder, withdrawKeyPage } from '../../src/storage/key-pages.ts'
@@ -204,6 +204,21 @@ describe('a form', () => {
     await app.pass(MINUTE)
     expect(shown((await open()).text)).toEqual(opened)
     expect(await reveals()).toHaveLength(2)
+  })
+
+  test('that is sent without end from ever new networks stores twenty rows for a key, and then nothing at all', async () => {
+    const { app, pages, token, reveals } = await openWithKeys()
+    let commits = 0
+    const commit: typeof app.db.commit = (changes) => {
+      commits += 1
+      return app.db.commit(changes)
+    }
+    const click = (network: string) => openLine({ ...pages, db: { ...app.db, commit } }, token, '1', network)
+    await click('network 0')
+    await click('network 0')
+    expect(commits, 'a form that is sent again commits nothing').toBe(1)
+    for (let network = 1; network < 40; network += 1) expect((await click(`network ${network}`))?.keys.size).toBe(2)
+    expect([(await reveals()).length, commits]).toEqual([2 * 20, 20])
   })
 
   test('that is sent from two networks in one minute is evidence of both', async () => {

@@ -1,5 +1,6 @@
 /** The page on which a customer opens the keys of an order, over real sockets. */
 import { expect, test } from 'vitest'
+import { openLine } from '../../src/keys/key-pages.ts'
 import { truncated } from '../../src/keys/router.ts'
 import { buyAgain, raiseClaim } from '../../src/ordering/claims.ts'
 import { revealsOfOrder, withdrawKeyPage } from '../../src/storage/key-pages.ts'
@@ -43,6 +44,44 @@ test('shows no key any more once it is withdrawn, and says which were opened', a
   expect(text).toContain('This page is closed.')
   expect(text).toContain('Opened on')
   expect(text).not.toContain('<code')
+})
+
+test('opens no key to a customer who polls while a shop refuses the hand-over again and again', async () => {
+  const { app, orderId, open } = await openKeyPage()
+  const polled: string[] = []
+  const refuses = async () => {
+    polled.push((await open()).text)
+    return { outcome: 'not_entitled', standing: 'paid', units: 0, detail: 'the refund is not read yet' }
+  }
+  Object.assign(app.store, { fulfil: refuses })
+  await app.pass(20 * MINUTE)
+  expect(polled.length).toBeGreaterThan(0)
+  expect(polled.filter((text) => text.includes('<code'))).toEqual([])
+  expect(await app.db.query(revealsOfOrder(orderId))).toEqual([])
+})
+
+test('opens a key whose hand-over was never answered, once its store can no longer refuse it', async () => {
+  const { app, orderId, open } = await openKeyPage({ quantity: 1 })
+  Object.assign(app.store, {
+    fulfil: () => Promise.resolve({ outcome: 'unavailable', mayHaveLeft: true, detail: 'no answer' }),
+  })
+  await app.pass(MINUTE)
+  expect(await app.purchase(orderId)).toMatchObject({ handOverBegunAt: expect.any(Number) })
+  expect((await open()).text).not.toContain('<code')
+  app.move(5 * MINUTE)
+  expect((await open()).text).toContain('<code')
+})
+
+test('opens no key where the page is withdrawn between the look at it and the evidence', async () => {
+  const { app, pages, token, orderId } = await openKeyPage()
+  await app.pass(MINUTE)
+  const commit: typeof app.db.commit = async (changes) => {
+    await app.db.commit([withdrawKeyPage(orderId, 'kim', app.now())]).catch(() => {})
+    return app.db.commit(changes)
+  }
+  const opened = await openLine({ ...pages, db: { ...app.db, commit } }, token, '1', '203.0.113.0/24')
+  expect(opened).toMatchObject({ page: { closed: 'withdrawn' }, keys: new Map() })
+  expect(await app.db.query(revealsOfOrder(orderId))).toEqual([])
 })
 
 test('closes after its days', async () => {

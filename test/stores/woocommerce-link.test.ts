@@ -293,7 +293,12 @@ describe('a customer of a shop that Quayside serves', () => {
       sees: () => app.shop.customerSees(Number(reference)),
       line: String(app.shop.orders.get(Number(reference))?.lines[0]?.id),
       open: async (link: string, line: string) =>
-        openLine({ db: app.db, vault, now: app.now, newId, pageDays: 365 }, link.slice(`${KEYS}/k/`.length), line, ''),
+        openLine(
+          { db: app.db, vault, now: app.now, newId, pageDays: 365, sendsLinks: () => true },
+          link.slice(`${KEYS}/k/`.length),
+          line,
+          '',
+        ),
     }
   }
 

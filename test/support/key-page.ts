@@ -31,7 +31,7 @@ export async function openKeyPage({ quantity = 2, shop, proxies = [], ...options
     redeem: [],
     ...shop,
   }
-  const pages = { db, vault, now, newId, pageDays: 365 }
+  const pages = { db, vault, now, newId, pageDays: 365, sendsLinks: () => true }
   const server = createHttpServer({
     webhooks: Router().use(keysRouter({ ...pages, monotonic, shopOf: () => ofShop })),
     proxies,

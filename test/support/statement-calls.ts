@@ -138,6 +138,7 @@ export const calls: Record<string, unknown[]> = {
   insertKeyPage: [{ orderId: 'o', tokenDigest: bytes, ...sealed, createdAt: at }],
   keyPageOfOrder: ['o'],
   keyPageByToken: [bytes],
+  assertPageOpen: ['o'],
   withdrawKeyPage: ['o', 'kim', at],
   insertKeyReveal: [{ id: 'r', orderId: 'o', purchaseId: 'p', ordinal: 1, at, network: '203.0.113.0/24' }],
   revealsOfOrder: ['o'],

@@ -18,7 +18,9 @@ import { at } from './views.ts'
 export const Proven = z
   .object({ at, by: z.enum(['page', 'mail']) })
   .nullable()
-  .describe('A page of keys of its orders was opened, or an operator confirmed the mail of one; null: not yet')
+  .describe(
+    'Its customers get links, and a page of keys of its orders was opened; or an operator confirmed the mail of one; null: not yet',
+  )
 export const proofShape = {
   needsProof: z.boolean().describe('It is a shop, or its customers get a link: it is ready once it is proven'),
   proven: Proven,
@@ -64,7 +66,7 @@ export async function proofFindings(
   const fix =
     order === undefined
       ? `Buy something in it yourself, then: quayside stores test ${store.id} --order <its number>.`
-      : 'It is, once a key of the order is opened on its page, or its mail is confirmed.'
+      : `It is, once ${(store.deliver ?? 'keys') === 'keys' ? '' : 'a key of the order is opened on its page, or '}its mail is confirmed.`
   return [doubtful('proof', 'it is not known that its customers get at their keys', fix)]
 }
 
