@@ -195,6 +195,12 @@ async function deliverUpdate(
   return undefined
 }
 
+/** What a push of keys brings of the keys, and of the way to them. */
+type OwnKeys = Pick<
+  Parameters<Store['fulfil']>[0],
+  'by' | 'keys' | 'keysUrl' | 'otherForm' | 'unanswered' | 'replacements'
+>
+
 /** Opens the licence keys and calls the method of the store that takes this update. */
 async function push(
   fulfilment: Fulfilment,
@@ -224,14 +230,18 @@ async function push(
     case 'line.fulfilled': {
       if (row.type === 'order.late') return pushLate(fulfilment, store, outgoing, rows)
       if (row.type === 'keys.waiting') return store.sendWaiting?.(update.order.reference) ?? NOT_FOR_THIS_KIND
-      let ofKeys: OfKeys & { keys: string[]; unanswered?: string[]; replacements?: string[] }
+      const { by: asBegun, ...plain } = update
+      let ofKeys: OwnKeys
       try {
         const page = await pageOf(fulfilment, row)
-        if (update.by && page.keysUrl === undefined) throw new Failure('unavailable', NO_LINK)
+        // The publicUrl may be gone since this hand-over began with the link. Its keys then go in plain text.
+        const by = page.keysUrl === undefined ? undefined : asBegun
         const { unanswered, replacements } = otherKeys(outgoing, rows)
         ofKeys = {
           ...page,
-          keys: keysFor(fulfilment, update.by, sealed, rows.purchases),
+          ...(by && { by }),
+          keys: keysFor(fulfilment, by, sealed, rows.purchases),
+          otherForm: keysFor(fulfilment, by === 'link' ? undefined : 'link', sealed, rows.purchases),
           ...(unanswered.length > 0 && { unanswered: bothForms(fulfilment, unanswered, rows.purchases) }),
           ...(replacements.length > 0 && { replacements: bothForms(fulfilment, replacements, rows.purchases) }),
         }
@@ -239,7 +249,7 @@ async function push(
         await noteUnsent(fulfilment, outgoing)
         throw error
       }
-      return store.fulfil({ ...attempt, ...update, ...ofKeys, ...(deliveredNow !== undefined && { deliveredNow }) })
+      return store.fulfil({ ...attempt, ...plain, ...ofKeys, ...(deliveredNow !== undefined && { deliveredNow }) })
     }
   }
 }
@@ -273,8 +283,6 @@ function otherKeys({ row, handsOver }: Outgoing, { purchases, keys }: StandingRo
     replacements: own.filter(isReplacement),
   }
 }
-
-const NO_LINK = 'its customer gets the keys by a link, for which the configuration has no publicUrl'
 
 async function pageOf({ keysUrl: urlOf }: Fulfilment, { orderId }: OutboxRow): Promise<OfKeys> {
   const keysUrl = orderId === null ? undefined : await urlOf?.(orderId)

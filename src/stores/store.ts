@@ -272,11 +272,18 @@ export interface Store {
   /**
    * Hands over licence keys, by the way that the update names. An adapter neither logs nor stores the keys. `keys` may be empty.
    * `deliveredNow`: how many units of the line then have a key, counted at this attempt; `delivered`: the same, counted at the
-   * first attempt. `unanswered`: keys of the line that other updates may have brought, each as itself and as its mark.
-   * `replacements`: all keys of the line that come in place of others, in the same two forms. They bring no unit.
+   * first attempt. `otherForm`: for each of `keys` its mark, or for its mark the key. Under an earlier setting the store may have got
+   * that form: it then has the key, and writes only what the customer needs to see the key. `unanswered`: keys of the line that other
+   * updates may have brought, each as itself and as its mark. `replacements`: all keys of the line that come in place of others, in
+   * the same two forms. They bring no unit.
    */
   fulfil(
-    update: PushedKeys & { deliveredNow?: number; unanswered?: string[]; replacements?: string[] },
+    update: PushedKeys & {
+      deliveredNow?: number
+      otherForm?: string[]
+      unanswered?: string[]
+      replacements?: string[]
+    },
   ): Promise<FulfilResult>
   /** Sends the customer the keys that wait in the shop for the rest of their order. Each key is sent once. */
   sendWaiting?(reference: string): Promise<FulfilResult>

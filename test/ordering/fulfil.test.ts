@@ -300,6 +300,31 @@ describe('keys', () => {
     app.expectLedger({ charges: 1, keys: 1 })
   })
 
+  test('that began to leave by the link are no dead letter once there is no publicUrl: the store gets the keys themselves', async () => {
+    const { app } = await openReady(['1001'], [{}], { keyPagesAt: 'https://keys.shop.test' })
+    const { store } = app
+    const { keysUrl: _, ...withoutPages } = { ...app.ordering, storeOf: () => ({ ...store, deliver: 'link' as const }) }
+    app.shop.answerNext(500, 1)
+    await deliverAll({ ...withoutPages, keysUrl: async () => 'https://keys.shop.test/k/token' })
+    expect(await row(app)).toMatchObject({ state: 'due', sentUpdate: { by: 'link' } })
+    const other: (string[] | undefined)[] = []
+    const storeOf = () => ({
+      ...store,
+      fulfil: (update: Parameters<typeof store.fulfil>[0]) => {
+        other.push(update.otherForm)
+        return store.fulfil(update)
+      },
+    })
+    app.move(MINUTE)
+    await deliverAll({ ...withoutPages, storeOf })
+    expect(await row(app)).toMatchObject({ state: 'done' })
+    const [data] = app.callbacks('line.fulfilled').map((one) => one.data)
+    expect(data?.keys).toEqual([...app.shop.keys().values()].flat())
+    expect(data).not.toHaveProperty('keysUrl')
+    expect(other).toEqual([[expect.stringMatching(/^qk-/)]])
+    app.expectLedger({ charges: 1, keys: 1 })
+  })
+
   test('whose cancellation was stored by a process that died then wait for an operator', async () => {
     const { app, orders } = await openReady()
     const requestedAt = app.now()

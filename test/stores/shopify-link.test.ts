@@ -185,6 +185,57 @@ describe('a customer who gets the keys of an order of Shopify by a link', () => 
   })
 })
 
+describe('a change of how keys reach customers, before a repeat or a restore', () => {
+  const KEYS = ['AAAA-1', 'AAAA-2']
+
+  test('is no further key, no unit and no mail for an order that shows its keys', async () => {
+    const { fulfil, fields, mails, units, line } = await linked()
+    await fulfil('u1', KEYS, { by: undefined })
+    expect(await fulfil('u2', MARKS, { otherForm: KEYS })).toEqual({ outcome: 'confirmed' })
+    expect(fields()).not.toHaveProperty('marks')
+    expect([fields().units, units(), mails().length]).toEqual([JSON.stringify({ [line.id]: 2 }), 2, 1])
+  })
+
+  test('leaves an order with the link as it is, and brings a link that is missing or leads to an earlier page', async () => {
+    const { fulfil, fields, mails, links, shop } = await linked()
+    const marked = { by: undefined, otherForm: MARKS }
+    shop.strike({ kind: 'CreateFulfillment', fault: 'lost_before' })
+    await fulfil('u1')
+    const before = fields()
+    for (const id of ['u2', 'u2']) expect(await fulfil(id, KEYS, marked)).toEqual({ outcome: 'confirmed' })
+    expect([links(), fields(), mails().length]).toEqual([[LINK], before, 1])
+    expect(await fulfil('u3', KEYS, { ...marked, keysUrl: `${LINK}2` })).toEqual({ outcome: 'confirmed' })
+    expect([links().at(-1), fields(), mails().length]).toEqual([`${LINK}2`, before, 2])
+  })
+
+  test.each([
+    ['before the fulfilment', true, 1],
+    ['after it', false, 2],
+  ])(
+    'puts the keys beside marks that lead nowhere any more %s, for a mail that shows them',
+    async (_, isLost, sent) => {
+      const { fulfil, fields, mails, units, line, shop } = await linked(2, { leavesOutRepeats: false })
+      if (isLost) shop.strike({ kind: 'CreateFulfillment', fault: 'lost_before' })
+      await fulfil('u1')
+      const repeat = { by: undefined, otherForm: MARKS, keysUrl: undefined }
+      expect(await fulfil('u1', KEYS, repeat)).toEqual({ outcome: 'confirmed' })
+      const shown = `Game A (A)\n${KEYS.join('\n')}`
+      expect(fields()).toMatchObject({ keys_1: shown, units: JSON.stringify({ [line.id]: 2 }) })
+      expect([units(), mails().length]).toEqual([2, sent])
+    },
+  )
+
+  test('gives no key in plain text to an order that was cancelled meanwhile', async () => {
+    const { fulfil, fields, shop, reference } = await linked()
+    shop.strike({ kind: 'CreateFulfillment', fault: 'lost_before' })
+    await fulfil('u1')
+    shop.cancel(reference)
+    const repeat = { by: undefined, otherForm: MARKS, keysUrl: undefined }
+    expect(await fulfil('u1', KEYS, repeat)).toEqual({ outcome: 'confirmed' })
+    expect(fields()).not.toHaveProperty('keys_1')
+  })
+})
+
 describe('a link that is sent again', () => {
   const asked =
     'Shopify was asked to send its mail "Shipping update" again. It may leave out a mail that says the same as the last one.'

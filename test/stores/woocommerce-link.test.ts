@@ -35,7 +35,12 @@ async function ordered(units: number[], { by = 'link', handOver = byMail }: { by
     id,
     fulfil: (
       keys: string[],
-      { line = 0, keysUrl = LINK, way = by }: { line?: number; keysUrl?: string; way?: KeyWay } = {},
+      {
+        line = 0,
+        keysUrl = LINK,
+        way = by,
+        otherForm,
+      }: { line?: number; keysUrl?: string | null; way?: KeyWay; otherForm?: string[] } = {},
     ) => {
       updates += 1
       return world.store.fulfil({
@@ -47,7 +52,8 @@ async function ordered(units: number[], { by = 'link', handOver = byMail }: { by
         delivered: 1,
         complete: false,
         keys,
-        keysUrl,
+        ...(keysUrl !== null && { keysUrl }),
+        ...(otherForm && { otherForm }),
         ...(way !== 'keys' && { by: way }),
       })
     },
@@ -222,6 +228,64 @@ describe('a new page after a lost database', () => {
         expect(await order.fulfil([mark(1)], { keysUrl: NEW })).toEqual({ outcome: 'confirmed' })
       }
       expect(order.mailed(NEW)).toEqual(['customer_note'])
+    }
+  })
+})
+
+describe('a change of how keys reach customers, before a repeat or a restore', () => {
+  const KEY = 'AAAA-1'
+
+  test('is no second key: an order of one unit with the key takes the link, and one with the mark takes the key', async () => {
+    const toLink = await ordered([1])
+    await toLink.fulfil([KEY], { way: 'keys' })
+    expect(await toLink.fulfil([mark(1)], { otherForm: [KEY] })).toEqual({ outcome: 'confirmed' })
+    expect([toLink.stored(), toLink.shown()]).toEqual([[KEY], KEY])
+    await toLink.close()
+    expect(toLink.sees().mails.filter(({ text }) => text.includes(KEY))).toHaveLength(1)
+    expect(toLink.mailed(), 'the key itself is in the mail').toEqual([])
+    const toKeys = await ordered([1])
+    await toKeys.fulfil([mark(1)])
+    expect(await toKeys.fulfil([KEY], { way: 'keys', otherForm: [mark(1)] })).toEqual({ outcome: 'confirmed' })
+    expect([toKeys.stored(), toKeys.shown()]).toEqual([[mark(1)], LINK])
+    await toKeys.close()
+    expect(toKeys.mailed()).toEqual(['completed'])
+    expect(toKeys.sees().mails.some(({ text }) => text.includes(KEY))).toBe(false)
+  })
+
+  test('sends nothing again where a note has brought the key in the other form', async () => {
+    const noted = { handOver: { ...byMail, by: 'note' as const } }
+    for (const [first, again] of [
+      [
+        { keys: [KEY], way: 'keys' },
+        { keys: [mark(1)], way: 'link' },
+      ],
+      [
+        { keys: [mark(1)], way: 'link' },
+        { keys: [KEY], way: 'keys' },
+      ],
+    ] as const) {
+      const order = await ordered([1], noted)
+      order.world.shop.strike({ kind: 'orders.update', fault: 'lost_before' })
+      expect(await order.fulfil([...first.keys], { way: first.way })).toMatchObject({ outcome: 'unavailable' })
+      for (let times = 0; times < 2; times += 1) {
+        const repeat = { way: again.way, otherForm: [...first.keys] }
+        expect(await order.fulfil([...again.keys], repeat)).toEqual({ outcome: 'confirmed' })
+      }
+      expect(order.sees().mails.filter(({ kind }) => kind === 'customer_note')).toHaveLength(1)
+      expect(order.stored()).toHaveLength(1)
+    }
+  })
+
+  test('brings the key once by note where its link leads nowhere any more, even to an order with no room', async () => {
+    for (const handOver of [byMail, { ...byMail, by: 'note' as const }]) {
+      const order = await ordered([1], { handOver })
+      await order.fulfil([mark(1)])
+      for (let times = 0; times < 2; times += 1) {
+        const repeat = { way: 'keys' as const, keysUrl: null, otherForm: [mark(1)] }
+        expect(await order.fulfil([KEY], repeat)).toEqual({ outcome: 'confirmed' })
+      }
+      expect(order.sees().mails.filter(({ text }) => text.includes(KEY))).toHaveLength(1)
+      expect(order.stored()).toEqual([mark(1)])
     }
   })
 })

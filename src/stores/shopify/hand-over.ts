@@ -51,9 +51,11 @@ const lineUnits = z.record(z.string(), z.number().int().nonnegative())
 
 const hasKey = (text: string, key: string): boolean => `\n${text.replaceAll('\r', '')}\n`.includes(`\n${key.trim()}\n`)
 
-/** Returns the given keys, or marks of keys, that an order lacks. */
-export const missingKeys = ({ texts, marks }: KeysOnOrder, keys: string[]): string[] =>
-  keys.filter((key) => !marks.includes(key) && !texts.some(({ text }) => hasKey(text, key)))
+/** Returns the given keys, or marks of keys, that an order lacks. @param otherForm for each its other form, which counts as well */
+export function missingKeys({ texts, marks }: KeysOnOrder, keys: string[], otherForm: string[] = []): string[] {
+  const isOn = (key: string) => marks.includes(key) || texts.some(({ text }) => hasKey(text, key))
+  return keys.filter((key, index) => ![key, otherForm[index] ?? key].some(isOn))
+}
 
 /**
  * Returns the two metafields that a hand-over writes: its keys under the first free name, and the units that then have keys.
@@ -291,17 +293,29 @@ async function define(shop: Shop, key: string): Promise<PushResult> {
   return refused(422, `the shop does not take a definition for the metafield ${key} of its orders`)
 }
 
+interface KeptLine {
+  id: string
+  heading: string
+  by: KeysUpdate['by']
+  /** As in `withKeys`. */
+  handedOver?: number
+  /** As in `missingKeys`. A key that is there in its other form is not written again, and is no further unit. */
+  otherForm?: string[] | undefined
+  /** True: marks lead to no page any more, so the keys themselves are written beside them. */
+  isPageGone?: boolean
+}
+
 /** Puts keys of a line on an order, except keys that the order has already. */
 async function keep(
   shop: Shop,
   reference: string,
-  line: { id: string; heading: string; by: KeysUpdate['by']; handedOver?: number },
+  line: KeptLine,
   keys: string[],
   found: KeysOnOrder,
 ): Promise<PushResult> {
   let on = found
   for (let tries = 1; tries <= TRIES_MAX; tries += 1) {
-    const fresh = missingKeys(on, keys)
+    const fresh = missingKeys(on, keys, line.isPageGone ? [] : line.otherForm)
     if (fresh.length === 0) {
       if (tries === 1) return CONFIRMED
       // Another process hands over the same keys. The next attempt sees what that process has fulfilled.
@@ -309,9 +323,10 @@ async function keep(
     }
     if (on.isFull) return refused(409, `the order ${reference} has too many metafields for further keys`)
     const isMarked = line.by === 'link'
+    const units = (on.units[line.id] ?? 0) + missingKeys(on, keys, line.otherForm).length
     const metafields = isMarked
-      ? withMarks(on, line.id, fresh, line.handedOver)
-      : withKeys(on, line.id, line.heading, fresh, line.handedOver)
+      ? withMarks(on, line.id, fresh, line.handedOver ?? units)
+      : withKeys(on, line.id, line.heading, fresh, line.handedOver ?? units)
     const shown = isMarked ? CONFIRMED : await define(shop, metafields[0]?.key ?? '')
     if (shown.outcome !== 'confirmed') return shown
     const at = { ownerId: gidOf('Order', reference), namespace: namespaceOf(shop) }
@@ -360,6 +375,7 @@ const linkOf = (
  */
 export async function fulfil(shop: Shop, update: KeysUpdate): Promise<FulfilResult> {
   const { id, order: ref, line: asked, keys, deliveredNow = update.delivered, unanswered = [], replaces } = update
+  const { otherForm, keysUrl } = update
   if (keys.length === 0) return CONFIRMED
   const { reference } = ref
   const read = await readOrder(shop, reference, asked.id)
@@ -368,7 +384,8 @@ export async function fulfil(shop: Shop, update: KeysUpdate): Promise<FulfilResu
   if (order === null) return noOrder(reference)
   if (line === null) return refused(404, `the order ${reference} of the shop has no line ${asked.id}`)
   const on = keysOnOrder(order.metafields.nodes)
-  const fresh = missingKeys(on, keys)
+  const fresh = missingKeys(on, keys, otherForm)
+  const lacking = missingKeys(on, keys)
   const { currentQuantity: units } = line
   const { standing, because = 'is not paid' } = standingOf(order, shop.settings)
   // Once some of its keys are on the order, a hand-over must be finished, even if the order was cancelled meanwhile.
@@ -388,11 +405,17 @@ export async function fulfil(shop: Shop, update: KeysUpdate): Promise<FulfilResu
   // The order may also have keys from a lost database. A person has said whether those count, so they are not counted here.
   const delivered = deliveredNow + unanswered.length - missingKeys(on, unanswered).length
   if (isNew && units < delivered) return refundedNow(units)
-  const link = linkOf(shop, order, update)
+  // An earlier setting brought these keys as marks, which say nothing without the link.
+  const isMarked = update.by === undefined && fresh.length < lacking.length
+  const isPageGone = isMarked && keysUrl === undefined
+  const isPlain = update.by === 'link' && fresh.length < lacking.length
+  const link = linkOf(shop, order, isMarked ? { keysUrl, by: 'link' } : update)
   // Keys that come in place of others bring no unit: nothing is fulfilled for them, and the customer is written to again.
-  const ofLine = { id: asked.id, heading: headingOf(line), by: update.by, ...(replaces && { handedOver: 0 }) }
-  const putOn = () => keep(shop, reference, ofLine, keys, on)
-  if (standing === 'cancelled' || units === 0) return putOn()
+  const of = { id: asked.id, heading: headingOf(line), by: update.by }
+  const ofLine = { ...of, otherForm, isPageGone, ...(replaces && { handedOver: 0 }) }
+  const putOn = (line = ofLine) => keep(shop, reference, line, keys, on)
+  // An order that entitles to nothing gets no key in plain text where it had a mark.
+  if (standing === 'cancelled' || units === 0) return putOn({ ...ofLine, isPageGone: false })
   const before = await readFulfilments(shop, reference, asked.id)
   if (before.outcome !== 'read') return before
   // A hand-over fulfils only as many units as it has keys, because another hand-over may bring other keys of the line.
@@ -418,7 +441,7 @@ export async function fulfil(shop: Shop, update: KeysUpdate): Promise<FulfilResu
     if (left < delivered) return refundedNow(left)
   }
   // The line was fulfilled by hand or by the shop itself. The mail about that left before these keys were there.
-  const isLate = plan.locations.length === 0 && (fresh.length > 0 || remarked(order.note ?? '', id))
+  const isLate = plan.locations.length === 0 && (fresh.length > 0 || isPageGone || remarked(order.note ?? '', id))
   if (isLate) {
     const noted = await remarkLate(shop, update)
     if (noted.outcome !== 'confirmed') return noted
@@ -428,12 +451,12 @@ export async function fulfil(shop: Shop, update: KeysUpdate): Promise<FulfilResu
   const { fulfilments } = before.value
   const late = isLate ? await writeLate(shop, fulfilments, link) : undefined
   // No setting of the shop is at fault where nothing was left to fulfil for keys in place of others.
-  if (late) return replaces && late.outcome === 'confirmed' ? CONFIRMED : late
+  if (late) return (replaces || isPageGone) && late.outcome === 'confirmed' ? CONFIRMED : late
   const fulfilled = await fulfilUnits(shop, update, plan, total, link)
   // What an earlier attempt fulfilled may lack the link, or have that of a page which a lost database knew.
   const isShown = fresh.length > 0 || (fulfilments.length === 0 && plan.locations.length > 0)
   if (!link || isShown || fulfilled.outcome !== 'confirmed') return fulfilled
-  return afterKeys(await writeAbout(shop, fulfilments, link))
+  return afterKeys(await writeAbout(shop, fulfilments, link, undefined, isPlain))
 }
 
 /** Fulfils units whose keys are on the order. @param total how many units of the line have keys */
@@ -495,17 +518,19 @@ async function writeLate(shop: Shop, fulfilments: string[], link: Link | undefin
  * Makes the shop write to the customer about fulfilments: about those that do not show the link, and about one in any case.
  *
  * @param again the one that the shop writes about even if it shows the link; undefined: none
+ * @param isPlain the order shows the keys, so only a link to a page that is gone is replaced
  */
 async function writeAbout(
   shop: Shop,
   fulfilments: string[],
   link: Link | undefined,
   again?: string,
+  isPlain = false,
 ): Promise<PushResult> {
   if (fulfilments.length === 0)
     return refused(409, 'the line is not fulfilled in the shop, so its customer gets no link')
   for (const one of link ? fulfilments : fulfilments.filter((id) => id === again)) {
-    const sent = await writeAgain(shop, one, link, one !== again)
+    const sent = await writeAgain(shop, one, link, one !== again, isPlain)
     if (sent.outcome !== 'confirmed') return sent
   }
   return CONFIRMED
@@ -534,12 +559,20 @@ export async function remark(shop: Shop, reference: string, id: string, words: s
  * Makes the shop write to the customer about a fulfilment again. Its tracking stays as it is, but for the link.
  *
  * @param isEnough a fulfilment that shows the link already needs no mail
+ * @param isPlain nor does one that shows no link of ours
  */
-async function writeAgain(shop: Shop, fulfilment: string, link?: Link, isEnough = false): Promise<PushResult> {
+async function writeAgain(
+  shop: Shop,
+  fulfilment: string,
+  link?: Link,
+  isEnough = false,
+  isPlain = false,
+): Promise<PushResult> {
   const seen = await ask(shop, documents.fulfillmentTracking, { id: fulfilment }, trackingOf)
   if (seen.outcome !== 'read') return seen
   const infos = seen.value?.trackingInfo ?? []
   if (isEnough && infos.some(({ url }) => url === link?.url)) return CONFIRMED
+  if (isPlain && !infos.some(({ number }) => number === link?.number)) return CONFIRMED
   // A merchant may have given the fulfilment a number of a parcel. The link comes first, so that it has the number at its own place.
   const all = link ? [link, ...infos.filter(({ number }) => number !== link.number)] : infos
   const company = infos.find((info) => info.company !== null)?.company ?? link?.company

@@ -33,11 +33,23 @@ export type HandOverShop = OrderShop &
   Pick<WooCommerceSettings, 'handOver'> & {
     /** The link to the page of keys of the order that a call is about; absent: its customer gets no link by this call. */
     link?: string | undefined
+    /** The page of keys of the order, also where no link to it is brought; absent: there is none, and an earlier link leads nowhere. */
+    page?: string | undefined
+    /** For each key that a call brings, the form in which an earlier setting brought it. */
+    otherForms?: ReadonlyMap<string, string>
   }
 
 /** Returns the shop for a call that brings keys by the way of an update. */
-const shopFor = (shop: HandOverShop, { by, keysUrl }: Pick<ResentOrder, 'by'> & OfKeys): HandOverShop =>
-  by === undefined ? shop : { ...shop, link: keysUrl }
+function shopFor(
+  shop: HandOverShop,
+  { by, keysUrl, keys = [], otherForm = [] }: OfKeys & Partial<Pick<KeysUpdate, 'by' | 'keys' | 'otherForm'>>,
+): HandOverShop {
+  const otherForms = new Map(keys.flatMap((key, index) => (otherForm[index] ? [[key, otherForm[index]] as const] : [])))
+  return { ...shop, page: keysUrl, otherForms, ...(by !== undefined && { link: keysUrl }) }
+}
+
+/** Returns the forms in which a shop may have a key. */
+const formsOf = ({ otherForms }: HandOverShop, key: string): string[] => [key, otherForms?.get(key) ?? key]
 
 /**
  * The metadata on an order that Quayside has completed. It says, as JSON by the id of the line, how many keys the customer was
@@ -174,14 +186,30 @@ const pushed = (answer: ShopAnswer): PushResult => (answer.ok ? CONFIRMED : answ
 const linkOf = (shop: HandOverShop, order: ShopOrder): string | undefined =>
   shop.link ?? order.line_items.flatMap((line) => linkIn(shownOf(line, shop)) ?? [])[0]
 
-/** Returns a function that says whether a note for the customer has a key. */
-async function readNoted(shop: HandOverShop, order: ShopOrder): Promise<Read<(key: string) => boolean>> {
+/**
+ * Returns a function that says whether a note for the customer has a key, in any form that still shows it.
+ *
+ * @param anyPage also a note with a link to a page that is gone counts
+ */
+async function readNoted(
+  shop: HandOverShop,
+  order: ShopOrder,
+  anyPage = false,
+): Promise<Read<(key: string) => boolean>> {
   const notes = await readNotes(shop, order.id)
   if (notes.outcome !== 'read') return notes
   const sent = notes.value.filter(({ customer_note }) => customer_note)
+  const has = (key: string, link: string | undefined) => sent.some(({ note }) => noteHas(note, key, link))
   const link = linkOf(shop, order)
-  return asRead((key: string) => sent.some(({ note }) => noteHas(note, key, link)))
+  return asRead((key: string) => {
+    if (anyPage) return formsOf(shop, key).some((form) => has(form, undefined))
+    const other = shop.otherForms?.get(key)
+    return has(key, link) || (other !== undefined && isOpen(shop, other) && has(other, shop.page))
+  })
 }
+
+/** Whether a key can reach a customer in this form: a mark needs the page of keys. */
+const isOpen = ({ page }: HandOverShop, form: string): boolean => !isMark(form) || page !== undefined
 
 /** Sends the customer these keys in one note, except keys that a note has already. */
 async function noteKeys(shop: HandOverShop, order: ShopOrder, ...lines: NotedKeys[]): Promise<PushResult> {
@@ -324,7 +352,7 @@ async function keptHere(
   // A note may have brought these keys of the line although its answer, and so the line itself, says nothing of them.
   const others = unanswered.filter((key) => !had.includes(key))
   if (hasRoom(others.length)) return undefined
-  const isNoted = await readNoted(shop, order)
+  const isNoted = await readNoted(shop, order, true)
   if (isNoted.outcome !== 'read') return isNoted
   if (hasRoom(others.filter(isNoted.value).length)) return undefined
   if (keys.some(isNoted.value))
@@ -348,7 +376,7 @@ export async function fulfil(given: HandOverShop, update: KeysUpdate): Promise<F
   const line = lineOf(order, id)
   if (!line) return (await keptHere(shop, order, id, update)) ?? refused(404, `the order has no line ${id}`)
   const [all, shown] = [keysOf(line), shownOf(line, shop)]
-  const fresh = keys.filter((key) => !all.includes(key))
+  const fresh = keys.filter((key) => !formsOf(shop, key).some((form) => all.includes(form)))
   if (fresh.length === 0) return bringAgain(shop, order, { line, all, shown }, keys)
   const kept = fresh.length === keys.length ? await keptHere(shop, order, id, update) : undefined
   if (kept) return kept
@@ -364,14 +392,16 @@ async function bringAgain(
   keys: string[],
 ): Promise<FulfilResult> {
   // The shop has a link of a lost database: that page is gone. The mail of the completed order can still bring the new link.
+  const page = shop.link ?? shop.page
   const old = linkIn(shown)
-  const isOld = old !== undefined && shop.link !== undefined && old !== shop.link
-  const text = isOld ? textWith(shown, [], shop.link) : shown
+  const isOld = old !== undefined && page !== undefined && old !== page
+  const text = isOld ? textWith(shown, [], page) : shown
   const byUs = isCompletedByUs(order)
   const isMailed = order.status === 'completed' || byUs
   // Not Quayside but someone else completed the order, so its mail may have left before these keys were in the line.
   const mayLack = order.status === 'completed' && !byUs
-  const unseen = mayLack ? keys : keys.filter((key) => !shows(isMailed ? shown : text, key, shop.link))
+  const isShown = (key: string) => formsOf(shop, key).some((form) => shows(isMailed ? shown : text, form, page))
+  const unseen = mayLack ? keys : keys.filter((key) => !isShown(key))
   const noted = unseen.length === 0 ? CONFIRMED : afterKeys(await noteKeys(shop, order, { line, keys: unseen }))
   if (noted.outcome !== 'confirmed' || !isOld) return noted
   return afterKeys(pushed(await putLines(shop, order, [{ line, all, shown: text }])))

@@ -582,8 +582,8 @@ export const mistakes: readonly Mistake[] = [
     edits: [
       {
         file: 'stores/shopify/hand-over.ts',
-        find: 'const fresh = missingKeys(on, keys)\n    if',
-        replace: 'const fresh = tries === 1 ? keys : missingKeys(on, keys)\n    if',
+        find: 'const fresh = missingKeys(on, keys, line.',
+        replace: 'const fresh = tries === 1 ? keys : missingKeys(on, keys, line.',
       },
     ],
   },
@@ -618,8 +618,8 @@ export const mistakes: readonly Mistake[] = [
     edits: [
       {
         file: 'stores/woocommerce/hand-over.ts',
-        find: 'by === undefined ? shop : { ...shop, link: keysUrl }',
-        replace: 'by === undefined || keysUrl === undefined ? shop : shop',
+        find: '...(by !== undefined && { link: keysUrl })',
+        replace: '',
       },
     ],
   },
