@@ -59,7 +59,7 @@ export const givenFor = (place: string): string => `GIVEN-${place.toUpperCase().
 export async function lookAtClaims(
   desk: ClaimDesk,
   claimed: Claimed,
-  { chance, mayRaise }: { chance: Chance; mayRaise: () => boolean },
+  { chance, mayRaise }: { chance: Chance; mayRaise: boolean },
 ): Promise<void> {
   const delivered = await desk.duty.all<PurchaseEntry>('/purchases?state=fulfilled')
   const known = await desk.duty.all<ClaimEntry>('/claims')
@@ -68,7 +68,7 @@ export async function lookAtClaims(
     claimed.references.set(id, externalOrderId)
     for (let ordinal = 1; ordinal <= quantity; ordinal += 1) {
       const place = placeOf(externalOrderId, ordinal)
-      const isMeant = mayRaise() && !about.has(`${id} ${ordinal}`) && !claimed.leftAlone.has(place)
+      const isMeant = mayRaise && !about.has(`${id} ${ordinal}`) && !claimed.leftAlone.has(place)
       if (!isMeant || !chance.fork(place).happens(SHARE)) continue
       const code = await ask(desk, chance, `/purchases/${id}/claims`, { ordinal, note: NOTE })
       if (code === 'not_found' || code === 'no_keys') claimed.leftAlone.add(place)

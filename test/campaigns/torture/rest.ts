@@ -10,6 +10,8 @@ import { noteEnd, type Ward } from './supervise.ts'
 interface Calm {
   patienceSeconds: number
   wards: readonly Ward[]
+  /** Whether further claims may be raised. */
+  claimsMayCome: () => boolean
   onMoving: (what: string[]) => void
 }
 
@@ -18,7 +20,7 @@ export async function calmDown(
   scene: Scene,
   supplier: Chance,
   orders: PlannedOrder[],
-  { patienceSeconds, wards, onMoving }: Calm,
+  { patienceSeconds, wards, claimsMayCome, onMoving }: Calm,
 ): Promise<number> {
   const { network, office } = scene
   network.calm()
@@ -33,6 +35,7 @@ export async function calmDown(
   for (let quiet = 0; quiet < 2 && elapsed() < patienceSeconds; await sleep(500)) {
     await settleOpenOrders(office, supplier).catch(() => {})
     const moving = await stillMoving(scene, orders).catch(() => ['the service does not answer'])
+    if (claimsMayCome()) moving.push('claims may come')
     onMoving(moving)
     quiet = moving.length === 0 ? quiet + 1 : 0
   }

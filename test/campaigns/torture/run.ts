@@ -70,6 +70,8 @@ export interface Outcome {
 const FORGE_MS = 700
 /** The person on duty looks this often. */
 const LOOK_MS = 1_000
+/** Several processes whose database fails deliver most of their keys when the faults are over: customers complain as long. */
+const CLAIMS_AFTER_MS = 30_000
 
 export async function torture(options: TortureOptions): Promise<Outcome> {
   const { purchases, seconds, seed, mistake, processes, folder } = options
@@ -87,7 +89,7 @@ export async function torture(options: TortureOptions): Promise<Outcome> {
   const wards = wardsOf(scene, deaths)
   const supplierStaff = chance.fork('supplier')
   const failovers = noFailovers()
-  const claimed = noClaims()
+  const [claimed, claims] = [noClaims(), chance.fork('claims')]
   let closing = false
   const closed = () => closing
   try {
@@ -100,8 +102,13 @@ export async function torture(options: TortureOptions): Promise<Outcome> {
     const watching = watch(() => options.onProgress?.({ ...report(), moving }), closed)
     const desk = { duty: scene.duty, office: scene.office, certainAfterMs: CERTAIN_MS, reviewedAt: new Map() }
     const onDuty = everySecond(() => lookAround(desk, shift), closed)
-    const claims = { chance: chance.fork('claims'), mayRaise: () => !over() }
-    const onClaims = everySecond(() => lookAtClaims(scene, claimed, claims), closed)
+    const claimMs = durationMs + (scene.servers ? CLAIMS_AFTER_MS : 0)
+    let claimsMayCome = true
+    const onClaims = everySecond(async () => {
+      const mayRaise = performance.now() - startedAt < claimMs
+      await lookAtClaims(scene, claimed, { chance: claims, mayRaise }).catch(() => {})
+      claimsMayCome = mayRaise
+    }, closed)
     const holding = scene.servers && everySecond(holdWatch(scene.duty, failovers), closed)
     const shoppers = shop(orders, scene, { chance: chance.fork('customers'), shopping, stopped: closed })
     // A failover that has begun is seen to its end by processes that live.
@@ -138,6 +145,7 @@ export async function torture(options: TortureOptions): Promise<Outcome> {
     const calmSeconds = await calmDown(scene, supplierStaff, orders, {
       patienceSeconds: options.patienceSeconds,
       wards,
+      claimsMayCome: () => claimsMayCome,
       onMoving: (what) => {
         moving = what
       },
