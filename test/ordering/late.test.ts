@@ -104,7 +104,7 @@ describe('the customer of a WooCommerce shop', () => {
     expect(shop.noted()).toEqual([])
   })
 
-  test('who got a key by hand, and whose order the merchant completed, is not told that keys are late', async () => {
+  test('who got a key by hand, and whose order the merchant completed, gets no note that keys are late', async () => {
     const shop = await slowShop()
     await shop.pass(2 * MINUTE)
     shop.shop.setStatus(shop.id, 'completed')
