@@ -6,7 +6,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { breakDownUntil, superviseUntil, troubleServersUntil, wardsOf } from './breakdown.ts'
-import { createChance } from './chance.ts'
+import { type Chance, createChance } from './chance.ts'
 import { type Claimed, lookAtClaims, noClaims, placeOf } from './claims.ts'
 import type { ListedClaim } from './claims-verdict.ts'
 import { cancelWhileOpen, type PlannedOrder, planOrders, purchasesOf, type Shopping, shop } from './customers.ts'
@@ -102,13 +102,8 @@ export async function torture(options: TortureOptions): Promise<Outcome> {
     const watching = watch(() => options.onProgress?.({ ...report(), moving }), closed)
     const desk = { duty: scene.duty, office: scene.office, certainAfterMs: CERTAIN_MS, reviewedAt: new Map() }
     const onDuty = everySecond(() => lookAround(desk, shift), closed)
-    const claimMs = durationMs + (scene.servers ? CLAIMS_AFTER_MS : 0)
-    let claimsMayCome = true
-    const onClaims = everySecond(async () => {
-      const mayRaise = performance.now() - startedAt < claimMs
-      await lookAtClaims(scene, claimed, { chance: claims, mayRaise }).catch(() => {})
-      claimsMayCome = mayRaise
-    }, closed)
+    const claimsEnd = startedAt + durationMs + (scene.servers ? CLAIMS_AFTER_MS : 0)
+    const complaints = complainUntil(claimsEnd, scene, { claimed, chance: claims, stopped: closed })
     const holding = scene.servers && everySecond(holdWatch(scene.duty, failovers), closed)
     const shoppers = shop(orders, scene, { chance: chance.fork('customers'), shopping, stopped: closed })
     // A failover that has begun is seen to its end by processes that live.
@@ -145,7 +140,7 @@ export async function torture(options: TortureOptions): Promise<Outcome> {
     const calmSeconds = await calmDown(scene, supplierStaff, orders, {
       patienceSeconds: options.patienceSeconds,
       wards,
-      claimsMayCome: () => claimsMayCome,
+      claimsMayCome: complaints.mayCome,
       onMoving: (what) => {
         moving = what
       },
@@ -154,7 +149,7 @@ export async function torture(options: TortureOptions): Promise<Outcome> {
     const verdict = await closeBooks(scene, { orders, shopping, shift, failovers, claimed, listed })
     failovers.broken.push(...boughtOnHold(failovers, await scene.office.orders()))
     closing = true
-    await Promise.all([watching, onDuty, onClaims, shoppers, holding])
+    await Promise.all([watching, onDuty, complaints.done, shoppers, holding])
     const handedIn = [...shopping.taken.values()].reduce((sum, one) => sum + purchasesOf(one, TIMES.quantityMax), 0)
     return {
       verdict,
@@ -173,6 +168,21 @@ export async function torture(options: TortureOptions): Promise<Outcome> {
     closing = true
     await scene.close()
   }
+}
+
+/** Raises claims until then, and decides them until it is stopped. */
+function complainUntil(
+  end: number,
+  scene: Scene,
+  { claimed, chance, stopped }: { claimed: Claimed; chance: Chance; stopped: () => boolean },
+) {
+  let mayCome = true
+  const look = async (): Promise<void> => {
+    const mayRaise = performance.now() < end
+    await lookAtClaims(scene, claimed, { chance, mayRaise }).catch(() => {})
+    mayCome = mayRaise
+  }
+  return { mayCome: () => mayCome, done: everySecond(look, stopped) }
 }
 
 /** One life without a fault, until the catalogue is there. */
