@@ -405,13 +405,8 @@ export const mistakes: readonly Mistake[] = [
     edits: [
       {
         file: 'storage/entitlements.ts',
-        find: 'o.claim is not distinct from purchases.claim and ',
-        replace: '',
-      },
-      {
-        file: 'storage/entitlements.ts',
-        find: 'case when purchases.claim is null then',
-        replace: 'case when 0 = 0 then',
+        find: 'select count(distinct r.part) from purchases r where r.line_id = purchases.line_id and r.claim is not null)',
+        replace: 'select 0)',
       },
     ],
   },
@@ -467,8 +462,8 @@ export const mistakes: readonly Mistake[] = [
       },
       {
         file: 'storage/entitlements.ts',
-        find: 'const fitsUnits = sql`purchases.quantity + ',
-        replace: 'const fitsUnits = sql`-1000 + ',
+        find: 'const fitsUnits = sql`(purchases.quantity + ',
+        replace: 'const fitsUnits = sql`(-1000 + ',
       },
     ],
   },
