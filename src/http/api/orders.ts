@@ -279,9 +279,7 @@ export function orderOperations(context: ApiContext) {
       async handle({ body: { line, reason }, ...call }) {
         const id = await idOf(call)
         const items = await revealKeys(ordering, id, line, { actor: call.caller.actor, reason })
-        // The page opens the keys of all lines.
-        const keysUrl = line === undefined ? await ordering.keysUrl?.(id) : undefined
-        return ok({ items, keysUrl: keysUrl ?? null })
+        return ok({ items, keysUrl: (await ordering.keysUrl?.(id)) ?? null })
       },
     }),
     viewOrder: operation({
