@@ -88,7 +88,7 @@ const budgets: Record<string, number> = {
   catalogue: 1_585,
   cli: 6_450,
   config: 825,
-  console: 6_395,
+  console: 6_515,
   demo: 650,
   dialect: 455,
   domain: 5_375,

@@ -119,13 +119,15 @@ export interface SelectField {
   /** In filters, the first option stands for no choice. */
   options: readonly (string | readonly [value: string, text: string])[]
   chosen: string
+  isRequired?: boolean
   /** Makes the id unique where a page has several fields of one name. */
   at?: string
 }
 
-export function selectField({ label, name, options, chosen, at = '' }: SelectField): Html {
+export function selectField({ label, name, options, chosen, isRequired, at = '' }: SelectField): Html {
+  const required = isRequired && ' required'
   const id = `f-${name}${at && `-${at}`}`
-  return html`<label for="${id}">${label}<select id="${id}" name="${name}">${options.map((option) => {
+  return html`<label for="${id}">${label}<select id="${id}"${required} name="${name}">${options.map((option) => {
     const [value, text] = typeof option === 'string' ? [option, option] : option
     return html`<option value="${value}"${value === chosen && ' selected'}>${text}</option>`
   })}</select></label>`

@@ -23,6 +23,7 @@ import {
 import { type Fact, facts, folded, notice, section, sectionHead, type Tab, tabs, timeline } from './lists.ts'
 import { live } from './live.ts'
 import { mark, stateMark } from './marks.ts'
+import { claimActions, claimsOf } from './order-claims.ts'
 import { eventsOf } from './order-events.ts'
 import { orderMark, orderPath } from './orders.ts'
 import { byAdmin, byOperator, done, type Page, type Visit } from './page.ts'
@@ -47,7 +48,8 @@ export const orderPage: Page = {
   below: '/orders',
   show: async (visit) => {
     const [order, status, stores] = await Promise.all([historyOf(visit), visit.status(), storeNames(visit)])
-    return { title: `Order ${order.reference}`, main: contentOf(order, { visit, status, stores }) }
+    const claims = await claimsOf(order, visit)
+    return { title: `Order ${order.reference}`, main: contentOf(order, claims, { visit, status, stores }) }
   },
   parts: {
     standing: async (visit) => standing(await historyOf(visit), visit.now),
@@ -57,6 +59,7 @@ export const orderPage: Page = {
     },
   },
   actions: {
+    ...claimActions,
     retry: byOperator(async ({ call, form }) => {
       await call('retryPurchase', { path: { id: form.get('purchase') }, body: maybeReason(form) })
       return done('Retried', 'It is planned again, under a key of its own, and goes to the supplier now.')
@@ -112,7 +115,7 @@ interface Around {
   stores: StoreNames
 }
 
-function contentOf(order: OrderHistoryView, around: Around): Html {
+function contentOf(order: OrderHistoryView, claims: Piece, around: Around): Html {
   const { visit, stores } = around
   const here = orderPath(order)
   const name = storeName(stores, order.store)
@@ -123,6 +126,7 @@ ${order.lines.map((line) => line.purchases.map((purchase) => attention(line, pur
 ${live({ id: 'log', labelledBy: 'log-h', from: `${here}/parts/log?${visit.query.toString()}`, content: logOf(order, visit, name) })}
 <div class="stack wide">
 ${order.lines.map((line, index) => lineSection(order, line, index, around))}
+${claims}
 ${section('whole-h', 'The whole order', wholeOf(order, name, visit))}
 </div></div>`
 }

@@ -99,6 +99,14 @@ describe.skipIf(!hasBrowser)(`orders and reviews in a browser (${hasBrowser ? 'C
 
   test('show themselves in the light, in the dark and on a phone, and axe-core finds nothing', async () => {
     const world = await openMorning()
+    const history = (await world.ask('GET', '/orders/10481/history')).body.data as never as {
+      lines: { keys: { purchaseId: string }[] }[]
+    }
+    const id = history.lines[0]?.keys[0]?.purchaseId
+    const note = 'the game says that the key was redeemed before'
+    for (const ordinal of [1, 2]) await world.ask('POST', `/purchases/${id}/claims`, { body: { ordinal, note } })
+    const refused = await world.ask('POST', '/claims/1/refuse', { body: { reason: 'the customer redeemed it' } })
+    expect(refused.status).toBe(200)
     const paths = {
       orders: '/orders',
       'order-held': `/orders/${STORE}/10482`,
