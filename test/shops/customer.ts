@@ -11,6 +11,8 @@ export interface PageRead {
   lines: Map<string, string[]>
   /** Licence keys that stand on the page before any click. */
   unasked: string[]
+  /** The page says that keys are still to come. */
+  isWaiting: boolean
 }
 
 const keysIn = (html: string): string[] =>
@@ -24,7 +26,7 @@ const formsIn = (html: string): string[] =>
 export async function readPage(link: string): Promise<PageRead> {
   const page = await fetch(link)
   const html = await page.text()
-  const read: PageRead = { statuses: [page.status], lines: new Map(), unasked: keysIn(html) }
+  const read: PageRead = { statuses: [page.status], lines: new Map(), unasked: keysIn(html), isWaiting: html.includes('class="state late"') }
   for (const line of formsIn(html)) {
     const shown = await fetch(link, { method: 'POST', body: new URLSearchParams({ line }) })
     read.statuses.push(shown.status)

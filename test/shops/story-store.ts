@@ -1,5 +1,6 @@
 /** What the story of `npm run demo` needs of a store, and the usual one. A store keeps its own record, which is the judge. */
 import path from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { startShop } from '../../src/demo/shop.ts'
 import type { SetUp } from '../../src/installation.ts'
 import type { Sandbox } from '../../src/sandbox/server.ts'
@@ -53,10 +54,20 @@ export const STOCK_MIN = 10
 export async function seenIn(store: StoryStore, reference: string): Promise<string[]> {
   const mails = store.mails(reference)
   const words = mails.flatMap((html) => textOf(html).split(/\s+/))
-  const pages = await Promise.all(pagesOf(mails.flatMap(linksIn)).map(readPage))
+  const pages = await Promise.all(pagesOf(mails.flatMap(linksIn)).map(readWhole))
   const shown = pages.flatMap(({ lines }) => [...lines.values()].flat())
   return store.printsKeys ? shown.filter((key) => words.includes(key)) : shown
 }
+
+/** The mail may be quicker than the answer of the shop that sent it: then the customer looks again, as the page says. */
+async function readWhole(link: string) {
+  for (let looks = 1; ; looks += 1) {
+    const page = await readPage(link)
+    if (!page.isWaiting || looks === LOOKS_MAX) return page
+    await sleep(100)
+  }
+}
+const LOOKS_MAX = 100
 
 /** A backend that posts orders and takes callbacks. */
 export async function backendOfStory({ id, folder, storePort, api }: StoryPlace): Promise<StoryStore> {

@@ -39,7 +39,7 @@ function cellOf(column: SQLiteColumn, index: number, row: number): unknown {
   if (column.getSQLType() === 'integer') {
     // No worker runs.
     if (column.name === 'ends_at') return 1
-    if (column.primary || ['hour', 'ordinal', 'generation', 'part'].includes(column.name)) return row
+    if (column.primary || ['hour', 'ordinal', 'generation', 'part', 'number'].includes(column.name)) return row
     return column.dataType === 'boolean' ? row % 2 : NUMBERS[(index + row) % NUMBERS.length]
   }
   // As no column would write it.
