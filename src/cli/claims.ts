@@ -75,7 +75,7 @@ export const claims: CommandRow[] = [
     about: 'say that a key that the customer has does not work',
     args: ['the purchase of the key, as `orders show` lists it'],
     options: {
-      '--ordinal <number>': { about: 'which of its keys, from 1 (default: 1)', parse: whole(10_000) },
+      '--ordinal <number>': { about: 'which of its keys, from 1; needed where it has several', parse: whole(10_000) },
       '--note <text>': { about: 'what is wrong with it, for the supplier', required: true },
     },
     examples: ["claims raise 01jtq3k5ze0000qsv1a2b3c4d5 --note 'redeemed before'"],
@@ -101,7 +101,7 @@ export const claims: CommandRow[] = [
     examples: ['claims adopt 7 --key-file key.txt'],
     call: 'POST /claims/:number/adopt',
     body: async (call) => ({ key: await keyOf(call), ...call.values('reason') }),
-    text: now('The new key is delivered.'),
+    text: now('The new key is on its way to the customer.'),
   },
   {
     command: 'claims refuse <number>',

@@ -227,9 +227,11 @@ export const decisionBody = fields({
   })
 export const claimStates = ['open', 'ended'] as const
 export const claimBody = fields({
-  ordinal: whole(1, 10_000).default(1).describe('Which key of the purchase does not work, from 1'),
+  ordinal: whole(1, 10_000)
+    .optional()
+    .describe('Which key of the purchase does not work, from 1. Needed where the purchase has several'),
   note: text(500, 'What is wrong with it, for the supplier', 3),
-}).meta({ examples: [{ note: 'the game says that the key was redeemed before' }] })
+}).meta({ examples: [{ ordinal: 1, note: 'the game says that the key was redeemed before' }] })
 /** Body with a key that the supplier gave. No message repeats the key. */
 export const adoptKeyBody = fields({
   key: z.string({ error: 'must be the new licence key' }).describe('The new licence key, as plain text'),

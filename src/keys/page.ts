@@ -134,8 +134,8 @@ function openLine(
   })
   return html`<li><div class="name"><h2><bdi>${name}</bdi></h2><span>${count}</span></div>
 ${shown}
-${keys.length > shown.length && html`<form method="post"><button class="wide" name="line" value="${id}">${texts.show(keys.length)}</button></form>`}
-${keys.length > shown.length && keys.some(({ revealedAt }) => revealedAt !== null) && html`<p class="small quiet">${texts.opened(timeIn(firstOf(keys), language))}</p>`}
+${keys.length > shown.length && html`<form method="post"><button class="wide" name="line" value="${id}">${texts.show(Math.max(1, here))}</button></form>`}
+${keys.length > shown.length && keys.every(({ revealedAt }) => revealedAt !== null) && html`<p class="small quiet">${texts.opened(timeIn(firstOf(keys), language))}</p>`}
 ${replacing > 0 && html`<p class="state late">${texts.replacing}</p>`}
 ${coming > replacing && html`<p class="state late">${texts.coming}</p><p>${texts.comingWhy(shop.name)}</p>`}
 ${coming > 0 && html`<form method="get"><button class="plain wide">${texts.again}</button></form>`}

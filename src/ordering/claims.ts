@@ -52,20 +52,26 @@ const BATCH = 100
 /**
  * Raises a claim about a key that the customer has.
  *
- * @param given `ordinal`: which key of the purchase, from 1; `note`: what is wrong with it; `days`: until people are alerted
+ * @param given `ordinal`: which key of the purchase, from 1, needed where it has several; `note`: what is wrong with it; `days`: until people are alerted
  * @returns the claim
- * @throws Failure `not_found`; `conflict`, reason `no_keys` for a key that was not delivered, reason `claimed` for a key with a claim
+ * @throws Failure `not_found`; `invalid` without a needed `ordinal`; `conflict`, reason `no_keys` for a key that was not delivered, reason `claimed` for a key with a claim
  */
 export async function raiseClaim(
   ordering: Pick<Ordering, 'db' | 'now' | 'newId'>,
   purchaseId: string,
-  given: { ordinal: number; note: string; days: number },
+  given: { ordinal?: number | undefined; note: string; days: number },
   actor: string,
 ): Promise<Claim> {
   const { db, newId } = ordering
-  const { ordinal, note, days } = given
+  const { note, days } = given
   const { orderId } = await need(db, purchaseById(purchaseId), 'purchase', purchaseId)
-  const key = (await db.query(keysOfPurchase(purchaseId))).find((one) => one.ordinal === ordinal)
+  const keys = await db.query(keysOfPurchase(purchaseId))
+  if (given.ordinal === undefined && keys.length > 1) {
+    const message = `say which of the ${keys.length} keys of the purchase does not work, from 1`
+    throw new Failure('invalid', `ordinal: ${message}`, { fields: [{ field: 'ordinal', message }] })
+  }
+  const { ordinal = 1 } = given
+  const key = keys.find((one) => one.ordinal === ordinal)
   if (!key) throw new Failure('not_found', `the purchase has no key ${ordinal}`)
   if (!hasLeft(key))
     throw new Failure('conflict', 'the key was not delivered: no customer has it', { reason: 'no_keys' })

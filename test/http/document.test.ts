@@ -141,7 +141,8 @@ describe('an example', () => {
     await world.ask('POST', '/orders', { token: world.tokens.store, body: orderExample })
     await world.pass(10_000)
     const { id } = (await world.ask('GET', '/purchases')).body.data.items[0] ?? {}
-    if (isClaimed) await world.ask('POST', `/purchases/${id}/claims`, { body: { note: 'it was redeemed before' } })
+    if (isClaimed)
+      await world.ask('POST', `/purchases/${id}/claims`, { body: { ordinal: 1, note: 'it was redeemed before' } })
     return `/purchases/${id}/claims`
   }
   const ofClaim = (decision: string) => async (world: ApiWorld) => {

@@ -86,6 +86,12 @@ test('replaces nothing where the page of the order is withdrawn: the customer co
   expect(await app.db.query(claimByNumber(1))).toMatchObject([{ outcome: null }])
 })
 
+test('of one of several keys says which', async () => {
+  const { app, purchaseId } = await claimed(2)
+  const given = { note: NOTE, days: 3 }
+  await expect(raiseClaim(app.ordering, purchaseId, given, 'ann')).rejects.toMatchObject({ code: 'invalid' })
+})
+
 test('has one claim for each key, unless the first was refused', async () => {
   const { app, purchaseId } = await claimed(2)
   await expect(raise(app, purchaseId)).rejects.toMatchObject({ code: 'conflict', reason: 'claimed' })

@@ -26,7 +26,12 @@ const formsIn = (html: string): string[] =>
 export async function readPage(link: string): Promise<PageRead> {
   const page = await fetch(link)
   const html = await page.text()
-  const read: PageRead = { statuses: [page.status], lines: new Map(), unasked: keysIn(html), isWaiting: html.includes('class="state late"') }
+  const read: PageRead = {
+    statuses: [page.status],
+    lines: new Map(),
+    unasked: keysIn(html),
+    isWaiting: html.includes('class="state late"'),
+  }
   for (const line of formsIn(html)) {
     const shown = await fetch(link, { method: 'POST', body: new URLSearchParams({ line }) })
     read.statuses.push(shown.status)

@@ -79,7 +79,7 @@ export async function orderFindings(
   const found = await first(db, storeOrderByReference(id, reference))
   if (!found) {
     const others = (await db.query(storeOrdersByReference(reference))).map(({ store }) => ` ${store} has one.`)
-    const fix = `Compare the number. A paid order is taken within minutes.${others.join('')}`
+    const fix = `Compare the number with quayside orders list: it may be longer there than in the mails of the shop. A paid order is taken within minutes.${others.join('')}`
     return [failed('order', `${id} has no order ${reference} here`, fix)]
   }
   const [{ lines, keys }, { keysPage, openings }, proofs] = await Promise.all([
@@ -93,14 +93,17 @@ export async function orderFindings(
   if (ours.length === 0) return [failed('order', taken, 'Order a product that is one of the listings.')]
   const confirmed = keys.flatMap(({ handedOverAt }) => handedOverAt ?? [])
   const wanted = ours.reduce((sum, line) => sum + line.wanted, 0)
-  const count = `the store took ${confirmed.length} of ${counted(wanted, 'key')}`
+  const count = `the store took ${ours.reduce((sum, line) => sum + line.delivered, 0)} of ${counted(wanted, 'key')}`
   if (confirmed.length === 0) return [sound('order', taken), doubtful('keys', count, show)]
   const last = `${count}, the last one ${instant(Math.max(...confirmed))}`
   const [opened] = openings
   const proof = proofs.get(id)
   const isMailSeen = proof?.by === 'mail' && proof.order === reference
-  const unopened = deliver === 'keys' ? [] : [doubtful('opened', 'no key was opened yet', 'Open the link in the mail.')]
-  const look = `Look for the mail. Where it has ${words[deliver]}: quayside stores confirm ${id} --order ${reference}.`
+  const unopened =
+    deliver === 'keys'
+      ? []
+      : [doubtful('opened', 'no key was opened yet', 'Open the link in the mail, and press the button of a key.')]
+  const look = `Look for the mail. Where it has ${words[deliver]}: quayside stores confirm ${id} --order ${reference}. Where it has not, correct the template of the mail.`
   return [
     sound('order', taken),
     confirmed.length < wanted ? doubtful('keys', last, show) : sound('keys', last),
@@ -115,7 +118,7 @@ export async function orderFindings(
 const words: Record<KeyWay, string> = { link: 'the link', keys: 'the keys', both: 'the keys and the link' }
 
 function linkFinding(deliver: KeyWay, page: Awaited<ReturnType<typeof keysPageOf>>['keysPage']): StoreFinding {
-  if (deliver === 'keys') return sound('link', 'none: customers get the keys in plain text')
+  if (deliver === 'keys') return sound('link', 'none: the store itself gives customers the keys')
   if (!page) return failed('link', 'the order has no page of keys', 'Test with an order that is taken now.')
   if (page.withdrawnAt === null) return sound('link', `customers get ${words[deliver]}`)
   return failed('link', `the page was withdrawn ${instant(page.withdrawnAt)}`, 'Test with another order.')
