@@ -473,7 +473,7 @@ function wholeOf(order: OrderHistoryView, store: string, visit: Visit): Html {
     reviews.length === 0 && 'Decide: nothing of it is in review.',
     canAct && order.resendRefusal !== null && `Send to the customer again: ${order.resendRefusal}.`,
     canAct && waiting.length === 0 && 'Send an update again: none waits.',
-    canAct && order.keysPage === null && 'Withdraw the page of keys: the order has none.',
+    canAct && order.keysPage === undefined && 'Withdraw the page of keys: the order has none.',
     canAct && order.keysPage?.withdrawnAt != null && 'Withdraw the page of keys: it is withdrawn.',
   ]
   const decide = reviews.map(

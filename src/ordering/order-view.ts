@@ -43,8 +43,8 @@ export interface OrderView
   extends Pick<StoreOrder, 'store' | 'reference' | 'receivedAt' | 'cancelRequestedAt' | 'closedAt'> {
   state: OrderState
   lines: LineView[]
-  /** The page on which the customer opens the keys; null for an order without one. */
-  keysPage: { madeAt: number; withdrawnAt: number | null } | null
+  /** The page on which the customer opens the keys; undefined for an order without one. */
+  keysPage: { madeAt: number; withdrawnAt: number | null } | undefined
   timeline: Entry[]
 }
 

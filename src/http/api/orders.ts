@@ -93,8 +93,8 @@ const keysPage = component('KeysPage', {
   madeAt: at,
   withdrawnAt: maybeAt.describe('When an operator withdrew it: it opens no key any more'),
 })
-  .nullable()
-  .describe('The page on which the customer opens the keys; null: the order has none')
+  .optional()
+  .describe('The page on which the customer opens the keys; absent: the order has none')
 export const keysUrl = z.string().meta({
   description:
     'The address of the page of keys. Everyone who has it can open them, and what is opened counts as opened by the customer',
@@ -202,7 +202,7 @@ export function orderOperations(context: ApiContext) {
   /** The address of a page opens keys, so only those learn it to whom keys are shown. */
   const view = async (orderId: string, caller: Caller) => {
     const order = await viewOrder(ordering, orderId, shown(caller))
-    const isShown = shown(caller).keys && order.keysPage !== null
+    const isShown = shown(caller).keys && order.keysPage !== undefined
     return {
       ...order,
       keysUrl: isShown ? await ordering.keysUrl?.(orderId) : undefined,
