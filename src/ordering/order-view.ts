@@ -310,7 +310,7 @@ export async function viewTaken(
   const standing = standingBy({ ...rows, keys: [] })
   const timeline = [takenEntry(order, rows.lines.length), ...outages.flatMap((outage) => outageEntries(outage, order))]
   const lines = lineViews(standing, { offers, openings: [] }, show.keys ? () => [] : undefined)
-  const keysPage = newPage ? { madeAt: order.receivedAt, withdrawnAt: null } : null
+  const keysPage = newPage ? { madeAt: order.receivedAt, withdrawnAt: null } : undefined
   return { ...order, state: standing.state, lines, keysPage, timeline }
 }
 
