@@ -8,6 +8,7 @@ import { validate as validCron } from 'node-cron'
 import { z } from 'zod'
 import { type Dialect, readDialect } from '../dialect/dialect.ts'
 import { parseDecimal } from '../domain/money.ts'
+import { sendsLinks } from '../domain/store-update.ts'
 import { Failure, type FieldFault, messageOf, systemFailure } from '../errors.ts'
 import { Secret } from '../secret.ts'
 import { type ConfiguredStore, kindOf, type StoreSettings, storeShape } from '../stores/kinds.ts'
@@ -508,9 +509,9 @@ function isNetwork(text: string): boolean {
 
 function checkLinks({ publicUrl, stores }: Settings, faults: FieldFault[]): void {
   if (publicUrl !== null) return
-  for (const [index, { deliver }] of stores.entries()) {
-    if (deliver === undefined || deliver === 'keys') continue
-    const message = `"${deliver}" needs publicUrl, because customers open the link there: set publicUrl, or use "keys"`
+  for (const [index, store] of stores.entries()) {
+    if (!sendsLinks(store)) continue
+    const message = `"${store.deliver}" needs publicUrl, because customers open the link there: set publicUrl, or use "keys"`
     faults.push({ field: `stores.${index}.deliver`, message })
   }
 }

@@ -1,4 +1,5 @@
 /** The claims of an order: which of its keys do not work, the message for the supplier, and the decisions of an operator. */
+import { hasLeft } from '../domain/store-order.ts'
 import type { AnswerOf } from '../http/api/table.ts'
 import { type Html, html } from '../http/html.ts'
 import {
@@ -62,9 +63,10 @@ export async function claimsOf(order: AnswerOf<'viewOrderHistory'>, visit: Visit
   const { claims = [] } = await visit.call('viewOrder', asked)
   const claimed = new Set(claims.flatMap((one) => (one.state === 'refused' ? [] : `${one.purchaseId} ${one.ordinal}`)))
   const options = order.lines.flatMap(({ id, name, sku, keys }) =>
-    keys.flatMap(({ purchaseId, ordinal, begunAt, handedOverAt }) => {
+    keys.flatMap((key) => {
+      const { purchaseId, ordinal } = key
       const value = `${purchaseId} ${ordinal}`
-      if ((begunAt ?? handedOverAt) === null || claimed.has(value)) return []
+      if (!hasLeft(key) || claimed.has(value)) return []
       return [[value, `Line ${id}, key ${ordinal} of purchase ${purchaseId}: ${name ?? sku}`] as const]
     }),
   )

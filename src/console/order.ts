@@ -5,7 +5,7 @@ import type { HoldReason } from '../domain/hold.ts'
 import { holdLabels, lineLabels, purchaseLabels } from '../domain/labels.ts'
 import { amountText, parseDecimal } from '../domain/money.ts'
 import { isOver } from '../domain/purchase.ts'
-import { currentParts } from '../domain/store-order.ts'
+import { currentParts, hasLeft } from '../domain/store-order.ts'
 import type { StatusView } from '../http/api/status.ts'
 import type { AnswerOf } from '../http/api/table.ts'
 import { type Html, html, type Piece } from '../http/html.ts'
@@ -284,8 +284,6 @@ function continues({ holdReason, notBefore, deadlineAt }: Purchase, now: number)
   const until = html`; given up ${timeTag(deadlineAt, clock(deadlineAt, now, 'minutes'))}`
   return html`${look}${holdReason !== 'frozen' && until}`
 }
-
-const hasLeft = ({ begunAt, handedOverAt }: Key): boolean => begunAt !== null || handedOverAt !== null
 
 function keysOf(keys: readonly Key[], openings: OrderHistoryView['openings'], now: number): Html {
   const shown = keys.slice(0, KEYS_SHOWN)

@@ -84,10 +84,10 @@ export const unitsWanted = (all: PartFacts[]): number => {
 export const delivered = (purchases: PartFacts[]): number =>
   purchases.filter(isOfUnits).reduce((sum, purchase) => sum + purchase.handedOver, 0)
 
-const isOfUnits = ({ claim }: Pick<PartFacts, 'claim'>): boolean => claim === null
+export const isOfUnits = ({ claim }: Pick<PartFacts, 'claim'>): boolean => claim === null
 
 /** Whether the store has or may have a key: it is handed over, or its hand-over has begun and cannot be called back. */
-export const hasLeft = (key: { begunAt: number | null; handedOverAt: number | null }): boolean =>
+export const hasLeft = (key: { begunAt: unknown; handedOverAt: unknown }): boolean =>
   key.handedOverAt !== null || key.begunAt !== null
 
 /** The state of an order. It is open as long as one of our lines is open, held or partly fulfilled. */

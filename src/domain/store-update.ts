@@ -30,6 +30,9 @@ interface OfLine {
 export const keyWays = ['link', 'keys', 'both'] as const
 export type KeyWay = (typeof keyWays)[number]
 
+/** Whether customers of a store get links to their pages of keys. */
+export const sendsLinks = (store?: { deliver?: KeyWay | undefined }): boolean => (store?.deliver ?? 'keys') !== 'keys'
+
 /** Brings licence keys of a line to its store. If the store already has all keys, it only states that the line is complete. */
 export interface LineFulfilled extends OfLine {
   type: 'line.fulfilled'

@@ -30,7 +30,7 @@ export const serverLimits = {
 export type ServerLimits = typeof serverLimits
 
 export interface HttpOptions {
-  /** Routes of deliveries, served at their own full paths. */
+  /** Routes of deliveries, and the pages of keys, served at their own full paths. */
   webhooks?: Router
   /** Routers that are mounted under `/api/v1`. */
   api?: RequestHandler[]

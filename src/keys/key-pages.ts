@@ -33,7 +33,6 @@ export interface OpenedPage extends KeyPage<SealedKey> {
   orderId: string
   store: string
   reference: string
-  receivedAt: number
   closesAt: number
   /** The offer of each line, by the id of the line. */
   offers: ReadonlyMap<string, Offer | undefined>
@@ -130,7 +129,7 @@ async function read({ db, now, pageDays }: Pages, token: string) {
       ),
     }))
   const shown = keyPage<SealedKey>({ standing: entitlement?.standing ?? 'unpaid', withdrawnAt, closesAt, lines }, now())
-  return { entitlement, revealsByKey, page: { orderId, store, reference, receivedAt, closesAt, offers, ...shown } }
+  return { entitlement, revealsByKey, page: { orderId, store, reference, closesAt, offers, ...shown } }
 }
 
 const nameOf = ({ purchaseId, ordinal }: { purchaseId: string; ordinal: number }) => `${purchaseId} ${ordinal}`

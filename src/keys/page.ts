@@ -1,6 +1,5 @@
 /** The HTML of the page of keys. It stands in the name of the shop, and names no customer. */
 import { countsOf, replacements, type ShownLine } from '../domain/key-page.ts'
-import type { KeyWay } from '../domain/store-update.ts'
 import { type Html, html, type Piece } from '../http/html.ts'
 import type { OpenedPage, SealedKey } from './key-pages.ts'
 import { type RedeemText, redeemText } from './redeem.ts'
@@ -28,10 +27,6 @@ export function shopOfPage({ stores, keys: { redeem } }: Selling, id?: string): 
   const { name = id ?? '', url = null, contact = null, language = stores[0]?.language ?? 'en' } = store ?? {}
   return { name, url, contact, language, redeem }
 }
-
-/** Whether customers of a store get links to their pages of keys. */
-export const sendsLinks = (store: { deliver?: KeyWay | undefined } | undefined): boolean =>
-  store?.deliver === 'link' || store?.deliver === 'both'
 
 /** The paths of the style sheet and of the script. */
 export interface PageFiles {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { type ClaimOutcome, claimMessage } from '../domain/claim.ts'
 import { counted } from '../domain/figures.ts'
 import { isTextKey, normalKey } from '../domain/licence-key.ts'
-import { currentParts, hasLeft } from '../domain/store-order.ts'
+import { currentParts, hasLeft, isOfUnits } from '../domain/store-order.ts'
 import { codeOf, Failure } from '../errors.ts'
 import {
   type Claim,
@@ -25,7 +25,7 @@ import {
 import { attemptsOf, audited, insertTransition } from '../storage/evidence.ts'
 import { assertNoFreeze, currentFreeze } from '../storage/freezes.ts'
 import { keyPageOfOrder, revealsOfOrder } from '../storage/key-pages.ts'
-import { assertNotElsewhere, keysByBlindIndex, keysOfPurchase, keysOfPurchases } from '../storage/licence-keys.ts'
+import { assertNotElsewhere, keysByBlindIndex, keysOfPurchase } from '../storage/licence-keys.ts'
 import { offersByProduct } from '../storage/offers.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
 import {
@@ -33,17 +33,16 @@ import {
   insertPurchase,
   purchaseAsInserted,
   purchaseById,
-  purchasesOfOrder,
   purchasesOfOrders,
 } from '../storage/purchases.ts'
 import { isReattaching } from '../storage/restores.ts'
-import { lineById, markReopened, storeOrderById } from '../storage/store-orders.ts'
+import { markReopened } from '../storage/store-orders.ts'
 import { auditText } from './actions.ts'
 import type { Ordering } from './context.ts'
 import { keyChanges, plannedPurchase } from './effects.ts'
 import type { Fulfilment } from './fulfil.ts'
 import { adoptOrder, ceilingOf, plannedParts } from './intake.ts'
-import { type PurchaseSubject, subjectsOf } from './order-view.ts'
+import { orderStanding, type PurchaseSubject, subjectsOf } from './order-view.ts'
 
 const DAY = 24 * 3_600_000
 const TRIES = 5
@@ -99,8 +98,8 @@ export async function raiseClaim(
  * Buys one unit again in place of the key, as a part of its own. Where a key of the line was bought and is kept here, as after a
  * restore that lost an earlier decision, that key is given instead.
  *
- * @throws Failure `not_found`; `conflict`, reason `not_open` for a claim that has ended, `order_held` while the order is not
- *   paid, `frozen` while buying is frozen, `restore_unfinished` while it is not known what was bought
+ * @throws Failure as `replacing`; `conflict`, reason `frozen` while buying is frozen, reason `bought_already` where a key of the line
+ *   is bought and waits for a decision
  */
 export async function buyAgain(ordering: Fulfilment, number: number, actor: string, reason?: string): Promise<void> {
   const { db, now } = ordering
@@ -138,8 +137,8 @@ export async function buyAgain(ordering: Fulfilment, number: number, actor: stri
  * Takes a key that the supplier gave by hand in place of the key. It is delivered as if it had been bought, at no cost.
  *
  * @param text the key in plain text. It is sealed at once
- * @throws Failure `invalid` for a text that is no key; `conflict`, reason `key_known` for a key that a purchase has already, and
- *   else as for `buyAgain`
+ * @throws Failure `invalid` for a text that is no key; `conflict`, reason `key_known` for a key that a purchase has already;
+ *   else as `replacing`
  */
 export async function adoptKey(
   ordering: Fulfilment,
@@ -218,7 +217,12 @@ async function openClaim(ordering: Pick<Ordering, 'db'>, number: number): Promis
 
 type Replacing = Awaited<ReturnType<typeof replacing>>
 
-/** Reads what a replacement is planned from. @throws Failure where the claim or its order allows no replacement now */
+/**
+ * Reads what a replacement is planned from.
+ *
+ * @throws Failure `not_found`; `conflict`: `not_open` for a claim that has ended, `restore_unfinished`, `order_held` while the order
+ *   is not paid, `order_changed` where its customer has more keys than it has units, `order_too_old`, `withdrawn` for its page of keys
+ */
 async function replacing(ordering: Fulfilment, number: number) {
   const { db } = ordering
   const claim = await openClaim(ordering, number)
@@ -227,12 +231,11 @@ async function replacing(ordering: Fulfilment, number: number) {
     throw new Failure('conflict', message, { reason: 'restore_unfinished' })
   }
   const { orderId, purchaseId } = claim
-  const [order, purchase, all] = await Promise.all([
-    need(db, storeOrderById(orderId), 'order', orderId),
-    need(db, purchaseById(purchaseId), 'purchase', purchaseId),
-    db.query(purchasesOfOrder(orderId)),
-  ])
-  const line = await need(db, lineById(purchase.lineId), 'line', purchase.lineId)
+  const { order, lines, keys } = await orderStanding(ordering, orderId)
+  const ofClaim = lines.find(({ purchases }) => purchases.some(({ id }) => id === purchaseId))
+  const purchase = ofClaim?.purchases.find(({ id }) => id === purchaseId)
+  assert(ofClaim && purchase, 'a purchase is never deleted')
+  const { line, purchases: own } = ofClaim
   const stored = await first(db, entitlementOfOrder(orderId))
   if (!stored) await adoptOrder(ordering, order)
   const row = stored ?? (await need(db, entitlementOfOrder(orderId), 'order', orderId))
@@ -250,14 +253,12 @@ async function replacing(ordering: Fulfilment, number: number) {
   if (page?.withdrawnAt != null) {
     throw new Failure('conflict', 'the page of keys of the order is withdrawn', { reason: 'withdrawn' })
   }
-  const own = all.filter(({ lineId }) => lineId === line.id)
-  const granted = (await db.query(entitlementLinesOf(order.store, order.reference))).find(
-    (one) => one.line === line.line,
-  )
-  const ofUnits = new Set(own.filter((one) => one.claim === null).map(({ id }) => id))
-  const left = (await db.query(keysOfPurchases([...ofUnits]))).filter(hasLeft).length
-  if (left > (granted?.granted ?? 0)) {
-    const message = `the order has ${granted?.granted ?? 0} of the line now, and its customer has ${counted(left, 'key')}`
+  const units = await db.query(entitlementLinesOf(order.store, order.reference))
+  const granted = units.find((one) => one.line === line.line)?.granted ?? 0
+  const ofUnits = new Set(own.filter(isOfUnits).map(({ id }) => id))
+  const left = keys.filter((key) => ofUnits.has(key.purchaseId) && hasLeft(key)).length
+  if (left > granted) {
+    const message = `the order has ${granted} of the line now, and its customer has ${counted(left, 'key')}`
     throw new Failure('conflict', message, { reason: 'order_changed' })
   }
   const part = Math.max(...own.map((one) => one.part)) + 1

@@ -296,10 +296,11 @@ export const wayOf = ({ keysUrl }: Pick<Fulfilment, 'keysUrl'>, { deliver }: Sto
 /** Returns what a shop must know to close an order, if keys wait in it for the rest of their order. */
 async function closingOf(fulfilment: Fulfilment, { sendWaiting }: Store, { orderId }: OutboxRow): Promise<Closing> {
   if (sendWaiting === undefined) return {}
-  const { purchases, keys } = await standingRows(fulfilment.db, orderId ?? '')
+  const { db } = fulfilment
+  const id = orderId ?? ''
+  const [{ purchases, keys }, rows] = await Promise.all([standingRows(db, id), db.query(outboxOfOrder(id))])
   const replacing = new Set(purchases.filter(({ claim }) => claim !== null).map(({ id }) => id))
   const replacements = keys.filter(({ purchaseId }) => replacing.has(purchaseId))
-  const rows = await fulfilment.db.query(outboxOfOrder(orderId ?? ''))
   return {
     ...(rows.some(({ type }) => type === 'keys.waiting') && { mayBeSent: true }),
     ...(replacements.length > 0 && { replacements: bothForms(fulfilment, replacements, purchases) }),
@@ -611,7 +612,7 @@ function updateOf(
         ({ part, state, holdReported }) =>
           part === purchase.part && !finalStates.includes(state) && holdReported === reason,
       )
-      const waits = reason === 'late' ? lateUnits({ ...standing, lines: [own] }).length > 0 : isHeld
+      const waits = reason === 'late' ? lateUnits({ lines: [own] }).length > 0 : isHeld
       if (!waits) return undefined
       return { type: 'line.held', ...about, units, reason, message: heldSentences[reason] }
     }

@@ -17,9 +17,10 @@ const DAY = 24 * 3_600_000
  * customer. A backend writes to its customers itself: it learns of the lines that wait, except those of whose hold it has heard.
  */
 export async function reportLate(ordering: Fulfilment): Promise<void> {
-  const { db, now, policy, storeOf } = ordering
-  if (policy.lateMs === null) return
-  const before = now() - policy.lateMs
+  const { db, now, storeOf } = ordering
+  const { lateMs } = ordering.policy
+  if (lateMs === null) return
+  const before = now() - lateMs
   const stores = ordering.stores.map(({ id }) => ({ id, store: storeOf(id) }))
   const shops = stores.filter(({ store }) => store?.reportLate)
   const backends = stores.filter(({ store }) => store && !store.order)
@@ -29,7 +30,7 @@ export async function reportLate(ordering: Fulfilment): Promise<void> {
   ]) {
     const asked = { stores: kind.map(({ id }) => id), since: before - DAY, before, unsaid, limit: BATCH }
     const late = kind.length === 0 ? [] : await db.query(lateOrders(asked))
-    for (const order of late) await db.commit(await lateness(ordering, order, unsaid))
+    for (const order of late) await db.commit(await lateness(ordering, order, lateMs, unsaid))
     if (late.length > 0) ordering.wake('outbox')
   }
 }
@@ -41,19 +42,18 @@ interface LateOrder {
   paidSince: number
 }
 
-async function lateness(ordering: Fulfilment, order: LateOrder, isBackend: boolean): Promise<Change[]> {
-  const { newId, now, policy } = ordering
+async function lateness(ordering: Fulfilment, order: LateOrder, lateMs: number, isBackend: boolean): Promise<Change[]> {
+  const { newId, now } = ordering
   const at = now()
   // The merchant has a paid order wait for so long before it is bought.
   const { delayMinutes = 0 } = ordering.stores.find(({ id }) => id === order.store) ?? {}
   const since = Math.max(order.receivedAt, order.paidSince) + delayMinutes * MINUTE
-  const notBefore = Math.max(at, since + (policy.lateMs ?? 0))
-  const late = lateUnits(await standingOf(ordering, order), { unsaid: isBackend, before: at - (policy.lateMs ?? 0) })
-  const effects = late.map(({ purchase: { id: purchaseId }, units }): UpdateEffect => {
-    if (!isBackend) return { kind: 'callback', type: 'order.late', payload: { purchaseId } }
-    return { kind: 'callback', type: 'line.held', payload: { purchaseId, units, reason: 'late' } }
-  })
-  return effects.slice(0, isBackend ? effects.length : 1).map((effect, index) => {
+  const notBefore = Math.max(at, since + lateMs)
+  const late = lateUnits(await standingOf(ordering, order), { unsaid: isBackend, before: at - lateMs })
+  return (isBackend ? late : late.slice(0, 1)).map(({ purchase: { id: purchaseId }, units }, index) => {
+    const effect: UpdateEffect = isBackend
+      ? { kind: 'callback', type: 'line.held', payload: { purchaseId, units, reason: 'late' } }
+      : { kind: 'callback', type: 'order.late', payload: { purchaseId } }
     const dedupeKey = index === 0 ? `late:${order.id}` : `late:${order.id}:${index}`
     return enqueueUpdate(effect, { id: newId(), store: order.store, orderId: order.id, dedupeKey, at, notBefore })
   })
@@ -65,7 +65,7 @@ async function lateness(ordering: Fulfilment, order: LateOrder, isBackend: boole
  * @param which `unsaid`: only purchases of which the store has heard of no hold; `before`: only those planned before this instant
  */
 export function lateUnits(
-  { lines }: OrderStanding,
+  { lines }: Pick<OrderStanding, 'lines'>,
   { unsaid = false, before = Number.POSITIVE_INFINITY }: { unsaid?: boolean; before?: number } = {},
 ): { purchase: Purchase; units: number }[] {
   return lines.flatMap(({ purchases, delivered, wanted }) => {

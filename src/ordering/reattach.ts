@@ -1,6 +1,7 @@
 import { isOver, mostOf } from '../domain/purchase.ts'
 import { externalOrderId } from '../domain/purchase-keys.ts'
 import { doubtedAt, generationsToAsk, mayBeForgotten, partsAfter, reattachmentOf } from '../domain/restore.ts'
+import { isOfUnits } from '../domain/store-order.ts'
 import { type ExpectedOrder, moneyIsOut, type OrderStatus, type SupplierOrder } from '../domain/supplier.ts'
 import { type Change, first } from '../storage/database.ts'
 import { dropOrphan, knownDuplicates, reportDiscrepancy } from '../storage/discrepancies.ts'
@@ -214,8 +215,7 @@ async function putIn(ordering: Ordering, { part, generation, order }: Found): Pr
   const entitled = await first(ordering.db, entitlementOfOrder(template.orderId))
   const others = (await purchasesOfLine(ordering, template)).filter((one) => one.id !== live?.id && !isOver(one.state))
   const claim = rows.at(-1)?.claim ?? null
-  const isUnits = (one: Pick<Purchase, 'claim'>) => one.claim === null
-  const units = [...others, { quantity, claim }].filter(isUnits).reduce((sum, one) => sum + one.quantity, 0)
+  const units = [...others, { quantity, claim }].filter(isOfUnits).reduce((sum, one) => sum + one.quantity, 0)
   const sentAt = order.createdAt ?? now
   await ordering.db.commit([
     ...(live ? superseded(ordering, live, order, now) : []),

@@ -5,7 +5,7 @@ import { changeSeen, page, rowsBy } from './table.ts'
 
 export type Claim = typeof claims.$inferSelect
 
-/** Stores a claim under the next number. A unique key refuses a second claim for a key, unless the first was refused. */
+/** Stores a claim under the next number. A key has one claim, which a unique key holds. A refused claim does not count. */
 export const insertClaim = change(1, (claim: Omit<typeof claims.$inferInsert, 'number'>) =>
   build.insert(claims).values({ ...claim, number: sql`(select coalesce(max(number), 0) + 1 from claims)` }),
 )

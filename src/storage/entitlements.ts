@@ -80,20 +80,9 @@ export const changeEntitlement = (
   set: Partial<EntitlementRow>,
 ): Change => changeAsSeen(store, reference, revision, set)
 
-const isRevision = change(1, (store: string, reference: string, revision: number) =>
-  build
-    .update(entitlements)
-    .set({ revision })
-    .where(
-      and(eq(entitlements.store, store), eq(entitlements.reference, reference), eq(entitlements.revision, revision)),
-    ),
-)
 /** Guards a commit that was decided by a reading of an order: the commit is stale when a later reading changed the order. */
-export const assertRevision = ({
-  store,
-  reference,
-  revision,
-}: Pick<EntitlementRow, 'store' | 'reference' | 'revision'>): Change => isRevision(store, reference, revision)
+export const assertRevision = (seen: Pick<EntitlementRow, 'store' | 'reference' | 'revision'>): Change =>
+  changeEntitlement(seen, { revision: seen.revision })
 
 export const putEntitlementLine = change(1, (row: EntitlementLine) => {
   const { units, granted, most } = row

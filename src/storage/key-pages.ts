@@ -1,9 +1,9 @@
-import { and, eq, isNull } from 'drizzle-orm'
+import { eq, isNull } from 'drizzle-orm'
+import type { Change } from './database.ts'
 import { keyPages, keyReveals, storeOrders } from './schema.ts'
-import { build, change, statement } from './statement.ts'
-import { insertInto, insertOnce, rowsBy } from './table.ts'
+import { build, statement } from './statement.ts'
+import { changeBy, insertInto, insertOnce, rowsBy, setBy } from './table.ts'
 
-export type KeyPageRow = typeof keyPages.$inferSelect
 export type KeyReveal = typeof keyReveals.$inferSelect
 
 /** Stores the page of an order. A second page of the order is refused quietly: the first token counts. */
@@ -16,7 +16,6 @@ export const keyPageByToken = statement((digest: Buffer) =>
   build
     .select({
       orderId: keyPages.orderId,
-      createdAt: keyPages.createdAt,
       withdrawnAt: keyPages.withdrawnAt,
       store: storeOrders.store,
       reference: storeOrders.reference,
@@ -27,21 +26,14 @@ export const keyPageByToken = statement((digest: Buffer) =>
     .where(eq(keyPages.tokenDigest, digest)),
 )
 
+const isOpen = isNull(keyPages.withdrawnAt)
+const changeOpen = changeBy(1, keyPages, ['orderId', isOpen])
 /** Withdraws the page of an order. Stale when the page is withdrawn already, or there is none. */
-export const withdrawKeyPage = change(1, (orderId: string, by: string, now: number) =>
-  build
-    .update(keyPages)
-    .set({ withdrawnAt: now, withdrawnBy: by })
-    .where(and(eq(keyPages.orderId, orderId), isNull(keyPages.withdrawnAt))),
-)
+export const withdrawKeyPage = (orderId: string, withdrawnBy: string, withdrawnAt: number): Change =>
+  changeOpen(orderId, { withdrawnAt, withdrawnBy })
 
 /** Guards a commit that opens keys: it is stale when the page of the order is withdrawn, or there is none. */
-export const assertPageOpen = change(1, (orderId: string) =>
-  build
-    .update(keyPages)
-    .set({ withdrawnAt: null })
-    .where(and(eq(keyPages.orderId, orderId), isNull(keyPages.withdrawnAt))),
-)
+export const assertPageOpen = setBy(1, keyPages, ['orderId', isOpen], { withdrawnAt: null })
 
 export const insertKeyReveal = insertInto(keyReveals)
 

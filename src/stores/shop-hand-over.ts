@@ -1,10 +1,10 @@
 /** The parts that the hand-overs of all kinds of shops share: the calls, and the remarks that a merchant reads on an order. */
 import type { LineFailed, LineHeld, LineResumed, OrderClosed } from '../domain/store-update.ts'
-import type { FulfilResult, OfKeys, PushResult, ResendResult, ResentOrder, Store } from './store.ts'
+import type { FulfilResult, OfKeys, PushedKeys, PushResult, ResendResult, ResentOrder, Store } from './store.ts'
 
 /** The hand-over of a kind of shop, as functions over such a shop. */
 interface HandOver<Shop> {
-  fulfil: (shop: Shop, update: Parameters<Store['fulfil']>[0]) => Promise<FulfilResult>
+  fulfil: (shop: Shop, update: PushedKeys) => Promise<FulfilResult>
   closeOrder: (shop: Shop, update: Parameters<Store['closeOrder']>[0]) => Promise<FulfilResult>
   resend: (shop: Shop, order: ResentOrder & OfKeys) => Promise<ResendResult>
   /** Leaves a remark on an order for the merchant, once for each id. */

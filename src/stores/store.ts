@@ -67,8 +67,21 @@ export interface OfKeys {
   keysUrl?: string
 }
 
-/** `keys`: licence keys in plain text; their marks where customers get the link alone. */
-export type PushedKeys = Pushed<LineFulfilled> & OfKeys & { keys: string[] }
+/**
+ * Keys on their way to a store: in plain text, or their marks where customers get the link alone. `deliveredNow`: how many units of
+ * the line then have a key, counted at this attempt; `delivered`: the same, counted at the first attempt. `otherForm`: for each of
+ * `keys` its mark, or for its mark the key: the form that the store may have got under an earlier setting. `unanswered`: keys of the
+ * line that other updates may have brought, each in both forms. `replacements`: all keys of the line that come in place of others and
+ * bring no unit, in both forms.
+ */
+export type PushedKeys = Pushed<LineFulfilled> &
+  OfKeys & {
+    keys: string[]
+    deliveredNow?: number
+    otherForm?: string[]
+    unanswered?: string[]
+    replacements?: string[]
+  }
 
 /**
  * What a shop in which keys wait for the rest of their order must know to close the order. `mayBeSent`: `sendWaiting` may have sent
@@ -269,22 +282,8 @@ export interface Store {
 
   /** How keys reach the customers of this store. Absent: in plain text. */
   deliver?: KeyWay | undefined
-  /**
-   * Hands over licence keys, by the way that the update names. An adapter neither logs nor stores the keys. `keys` may be empty.
-   * `deliveredNow`: how many units of the line then have a key, counted at this attempt; `delivered`: the same, counted at the
-   * first attempt. `otherForm`: for each of `keys` its mark, or for its mark the key. Under an earlier setting the store may have got
-   * that form: it then has the key, and writes only what the customer needs to see the key. `unanswered`: keys of the line that other
-   * updates may have brought, each as itself and as its mark. `replacements`: all keys of the line that come in place of others, in
-   * the same two forms. They bring no unit.
-   */
-  fulfil(
-    update: PushedKeys & {
-      deliveredNow?: number
-      otherForm?: string[]
-      unanswered?: string[]
-      replacements?: string[]
-    },
-  ): Promise<FulfilResult>
+  /** Hands over licence keys, by the way that the update names. An adapter neither logs nor stores the keys. `keys` may be empty. */
+  fulfil(update: PushedKeys): Promise<FulfilResult>
   /** Sends the customer the keys that wait in the shop for the rest of their order. Each key is sent once. */
   sendWaiting?(reference: string): Promise<FulfilResult>
   /** Reports that units of a line will not come. */

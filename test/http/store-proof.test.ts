@@ -1,9 +1,9 @@
 /** A store is ready once it is proven: a key was opened on a page of its orders, or a person confirmed a mail. */
 import { describe, expect, test } from 'vitest'
 import type { KeyWay } from '../../src/domain/store-update.ts'
+import { sendsLinks } from '../../src/domain/store-update.ts'
 import { orderFindings } from '../../src/http/api/store-proof.ts'
 import { openLine } from '../../src/keys/key-pages.ts'
-import { sendsLinks } from '../../src/keys/page.ts'
 import { type ApiWorld, OTHER_STORE, openApi } from '../support/api-world.ts'
 import { auditOf } from '../support/console-data.ts'
 import { STORE } from '../support/test-app.ts'

@@ -13,7 +13,7 @@ const field = (key: string, value: string) => ({ key, value, compareDigest: `d-$
 
 describe('the keys on an order of Shopify', () => {
   test('begin with the name of what was bought, and count its units', () => {
-    expect(withKeys(NONE, '11', 'Game A (A)', ['AAAA', 'BBBB'])).toEqual([
+    expect(withKeys(NONE, '11', 'Game A (A)', ['AAAA', 'BBBB'], 2)).toEqual([
       { key: 'keys_1', type: 'multi_line_text_field', value: 'Game A (A)\nAAAA\nBBBB', compareDigest: null },
       { key: 'units', type: 'json', value: '{"11":2}', compareDigest: null },
     ])
@@ -21,7 +21,7 @@ describe('the keys on an order of Shopify', () => {
 
   test('get a metafield of their own beside those that are there, which are never written again', () => {
     const on = keysOnOrder([field('units', '{"11":1}'), field('keys_1', 'Game A (A)\nAAAA'), field('other', 'x')])
-    expect(withKeys(on, '12', 'Game B', ['CCCC'])).toEqual([
+    expect(withKeys(on, '12', 'Game B', ['CCCC'], 1)).toEqual([
       { key: 'keys_2', type: 'multi_line_text_field', value: 'Game B\nCCCC', compareDigest: null },
       { key: 'units', type: 'json', value: '{"11":1,"12":1}', compareDigest: 'd-units' },
     ])
@@ -30,7 +30,7 @@ describe('the keys on an order of Shopify', () => {
   test('get the first metafield that is free', () => {
     const on = keysOnOrder([field('keys_1', 'x'), field('keys_10', 'y'), field('keys_2', 'z')])
     expect(on.texts.map(({ index }) => index)).toEqual([1, 2, 10])
-    expect(withKeys(on, '11', 'Game', ['AAAA'])[0]).toMatchObject({ key: 'keys_3' })
+    expect(withKeys(on, '11', 'Game', ['AAAA'], 1)[0]).toMatchObject({ key: 'keys_3' })
   })
 
   test('are known as whole lines', () => {

@@ -63,7 +63,7 @@ export function claimOperations({ ordering, config }: ApiContext) {
     answer: Claim,
     failures: {
       404: 'unknown number',
-      409: '`not_open`: it has ended; `order_held`: the order is not paid; `order_changed`; `order_too_old`; `withdrawn`; `frozen`; `restore_unfinished`',
+      409: '`not_open`: it has ended; `order_held`: the order is not paid; `order_changed`; `order_too_old`; `withdrawn`; `bought_already`; `frozen`; `restore_unfinished`',
     },
   } as const
   return {

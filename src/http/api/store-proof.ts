@@ -1,13 +1,14 @@
 /** Whether customers of a store are known to get at their keys: the proof of a store, and the walk along one order of it. */
 import { z } from 'zod'
 import { counted } from '../../domain/figures.ts'
-import type { KeyWay } from '../../domain/store-update.ts'
+import { type KeyWay, sendsLinks } from '../../domain/store-update.ts'
 import { Failure } from '../../errors.ts'
 import type { Ordering } from '../../ordering/context.ts'
 import { keysPageOf } from '../../ordering/keys-page.ts'
 import { standingOf } from '../../ordering/order-view.ts'
 import { first } from '../../storage/database.ts'
 import { audited } from '../../storage/evidence.ts'
+import { countHandedOver } from '../../storage/licence-keys.ts'
 import { storeOrderByReference, storeOrdersByReference } from '../../storage/store-orders.ts'
 import { proveStore, readProofs, type StoreProof } from '../../storage/store-proofs.ts'
 import { doubtful, failed, sound } from '../../stores/findings.ts'
@@ -28,7 +29,7 @@ export const proofShape = {
 
 /** The answer of a backend confirms that it has the keys, so a backend that is given keys needs no further proof. */
 export const proofOf = (store: ConfiguredStore, proofs: ReadonlyMap<string, StoreProof>) => ({
-  needsProof: kindOf(store).shop !== null || (store.deliver ?? 'keys') !== 'keys',
+  needsProof: kindOf(store).shop !== null || sendsLinks(store),
   proven: proofs.get(store.id) ?? null,
 })
 
@@ -41,8 +42,7 @@ export async function confirmMail(ordering: Ordering, store: string, order: stri
   const { db, now } = ordering
   const found = await first(db, storeOrderByReference(store, order))
   if (!found) throw new Failure('not_found', `${store} has no order ${order} here`)
-  const { keys } = await standingOf(ordering, found)
-  if (!keys.some(({ handedOverAt }) => handedOverAt !== null)) {
+  if ((await db.query(countHandedOver([found.id]))).length === 0) {
     throw new Failure('conflict', 'the store has no key of it yet, so that no mail can bring one', {
       reason: 'no_keys',
     })
@@ -66,7 +66,7 @@ export async function proofFindings(
   const fix =
     order === undefined
       ? `Buy something in it yourself, then: quayside stores test ${store.id} --order <its number>.`
-      : `It is, once ${(store.deliver ?? 'keys') === 'keys' ? '' : 'a key of the order is opened on its page, or '}its mail is confirmed.`
+      : `It is, once ${sendsLinks(store) ? 'a key of the order is opened on its page, or ' : ''}its mail is confirmed.`
   return [doubtful('proof', 'it is not known that its customers get at their keys', fix)]
 }
 

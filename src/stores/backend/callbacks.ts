@@ -42,15 +42,17 @@ export interface CallbackData {
   'line.fulfilled': OfLine & {
     /** The licence keys that this callback hands over. Each key is in one callback only. */
     keys: string[]
-    /** Keys of the line so far, these included. */
+    /** Units of the line that have a key so far, these included. */
     delivered: number
     /** No more are to come. */
     complete: boolean
     /** The page on which the customer opens the keys. Absent where the service has no public address. */
     keysUrl?: string
+    /** The keys come in place of keys that do not work, and bring no unit. */
+    replaces?: true
   }
   'line.failed': OfLine & { state: 'failed' | 'cancelled'; code: string; message: string; advice: string }
-  'line.held': OfLine & { reason: string; message: string }
+  'line.held': OfLine & { reason: string; message: string; keysUrl?: string }
   'line.resumed': OfLine
   'order.closed': OfOrder & { state: 'fulfilled' | 'partly_fulfilled' | 'failed' | 'cancelled'; keysUrl?: string }
   'listings.changed': { listings: CallbackListing[] }

@@ -5,7 +5,7 @@ import { jsonIn } from '../connection.ts'
 import { partsOf } from '../shop-catalogue.ts'
 import { asRead, CONFIRMED, type Read, refused, unavailable } from '../shop-client.ts'
 import { afterKeys, closingRemarks, remarkMark } from '../shop-hand-over.ts'
-import type { FulfilResult, OfKeys, Pushed, PushResult, ResendResult, ResentOrder, Store } from '../store.ts'
+import type { FulfilResult, OfKeys, Pushed, PushedKeys, PushResult, ResendResult, ResentOrder } from '../store.ts'
 import { ask, pageOf, pushMutation, readPages, type Shop, written } from './client.ts'
 import * as documents from './documents.ts'
 import { gidOf, isNumber, namespaceOf, orderState, standingOf } from './orders.ts'
@@ -62,24 +62,23 @@ export function missingKeys({ texts, marks }: KeysOnOrder, keys: string[], other
  * Shopify writes both, or neither if another process has changed them since they were read. The hand-over then reads again.
  *
  * @param heading the text before the keys, such as the name of the product
- * @param handedOver units of the line that were handed over, including those of these keys; absent: all these keys are new
+ * @param handedOver units of the line that were handed over, including those of these keys
  */
-export function withKeys(on: KeysOnOrder, line: string, heading: string, keys: string[], handedOver?: number) {
+export function withKeys(on: KeysOnOrder, line: string, heading: string, keys: string[], handedOver: number) {
   const value = [heading, ...keys].join('\n')
   const texts = { key: `keys_${freeIndex(on)}`, type: KEYS_TYPE, value, compareDigest: null }
-  return [texts, unitsWith(on, line, keys.length, handedOver)]
+  return [texts, unitsWith(on, line, handedOver)]
 }
 
 /** Returns what a hand-over writes in place of keys, where its customer gets the link alone: the marks, and the units. */
-export function withMarks(on: KeysOnOrder, line: string, marks: string[], handedOver?: number) {
+export function withMarks(on: KeysOnOrder, line: string, marks: string[], handedOver: number) {
   const value = JSON.stringify([...on.marks, ...marks])
   const kept = { key: MARKS, type: 'json', value, compareDigest: on.marksDigest }
-  return [kept, unitsWith(on, line, marks.length, handedOver)]
+  return [kept, unitsWith(on, line, handedOver)]
 }
 
-function unitsWith(on: KeysOnOrder, line: string, fresh: number, handedOver?: number) {
-  const before = on.units[line] ?? 0
-  const units = { ...on.units, [line]: handedOver === undefined ? before + fresh : Math.max(before, handedOver) }
+function unitsWith(on: KeysOnOrder, line: string, handedOver: number) {
+  const units = { ...on.units, [line]: Math.max(on.units[line] ?? 0, handedOver) }
   return { key: UNITS, type: 'json', value: JSON.stringify(units), compareDigest: on.unitsDigest }
 }
 
@@ -296,8 +295,8 @@ async function define(shop: Shop, key: string): Promise<PushResult> {
 interface KeptLine {
   id: string
   heading: string
-  by: KeysUpdate['by']
-  /** As in `withKeys`. */
+  by: PushedKeys['by']
+  /** As in `withKeys`. Absent: the keys that are not on the order yet are as many further units. */
   handedOver?: number
   /** As in `missingKeys`. A key that is there in its other form is not written again, and is no further unit. */
   otherForm?: string[] | undefined
@@ -323,10 +322,10 @@ async function keep(
     }
     if (on.isFull) return refused(409, `the order ${reference} has too many metafields for further keys`)
     const isMarked = line.by === 'link'
-    const units = (on.units[line.id] ?? 0) + missingKeys(on, keys, line.otherForm).length
+    const handedOver = line.handedOver ?? (on.units[line.id] ?? 0) + missingKeys(on, keys, line.otherForm).length
     const metafields = isMarked
-      ? withMarks(on, line.id, fresh, line.handedOver ?? units)
-      : withKeys(on, line.id, line.heading, fresh, line.handedOver ?? units)
+      ? withMarks(on, line.id, fresh, handedOver)
+      : withKeys(on, line.id, line.heading, fresh, handedOver)
     const shown = isMarked ? CONFIRMED : await define(shop, metafields[0]?.key ?? '')
     if (shown.outcome !== 'confirmed') return shown
     const at = { ownerId: gidOf('Order', reference), namespace: namespaceOf(shop) }
@@ -350,8 +349,6 @@ async function keep(
   return unavailable('the metafields of the order keep changing')
 }
 
-type KeysUpdate = Parameters<Store['fulfil']>[0]
-
 /** The tracking of a fulfilment by which Shopify's own mail and order status page lead to the keys. */
 interface Link {
   /** The standard mail makes a link of the number only where there is a company. */
@@ -373,9 +370,9 @@ const linkOf = (
  * Hands keys over to an order, and fulfils as many units. The keys, or their marks, go onto the order first, because the mail about
  * the fulfilment leaves with it. Each step reads before it writes, so a repeat finds what an attempt without an answer left.
  */
-export async function fulfil(shop: Shop, update: KeysUpdate): Promise<FulfilResult> {
-  const { id, order: ref, line: asked, keys, deliveredNow = update.delivered, unanswered = [], replaces } = update
-  const { otherForm, keysUrl } = update
+export async function fulfil(shop: Shop, update: PushedKeys): Promise<FulfilResult> {
+  const { id, order: ref, line: asked, keys, otherForm, by, keysUrl, unanswered = [], replaces } = update
+  const { deliveredNow = update.delivered } = update
   if (keys.length === 0) return CONFIRMED
   const { reference } = ref
   const read = await readOrder(shop, reference, asked.id)
@@ -405,14 +402,15 @@ export async function fulfil(shop: Shop, update: KeysUpdate): Promise<FulfilResu
   // The order may also have keys from a lost database. A person has said whether those count, so they are not counted here.
   const delivered = deliveredNow + unanswered.length - missingKeys(on, unanswered).length
   if (isNew && units < delivered) return refundedNow(units)
+  const isOtherForm = fresh.length < lacking.length
   // An earlier setting brought these keys as marks, which say nothing without the link.
-  const isMarked = update.by === undefined && fresh.length < lacking.length
+  const isMarked = by === undefined && isOtherForm
   const isPageGone = isMarked && keysUrl === undefined
-  const isPlain = update.by === 'link' && fresh.length < lacking.length
+  const isPlain = by === 'link' && isOtherForm
   const link = linkOf(shop, order, isMarked ? { keysUrl, by: 'link' } : update)
   // Keys that come in place of others bring no unit: nothing is fulfilled for them, and the customer is written to again.
-  const of = { id: asked.id, heading: headingOf(line), by: update.by }
-  const ofLine = { ...of, otherForm, isPageGone, ...(replaces && { handedOver: 0 }) }
+  const name = { id: asked.id, heading: headingOf(line) }
+  const ofLine = { ...name, by, otherForm, isPageGone, ...(replaces && { handedOver: 0 }) }
   const putOn = (line = ofLine) => keep(shop, reference, line, keys, on)
   // An order that entitles to nothing gets no key in plain text where it had a mark.
   if (standing === 'cancelled' || units === 0) return putOn({ ...ofLine, isPageGone: false })
@@ -462,7 +460,7 @@ export async function fulfil(shop: Shop, update: KeysUpdate): Promise<FulfilResu
 /** Fulfils units whose keys are on the order. @param total how many units of the line have keys */
 async function fulfilUnits(
   shop: Shop,
-  update: KeysUpdate,
+  update: PushedKeys,
   { locations }: Extract<FulfilmentPlan, { outcome: 'fulfil' }>,
   total: number,
   link: Link | undefined,
@@ -495,7 +493,7 @@ async function fulfilUnits(
   return CONFIRMED
 }
 
-function remarkLate(shop: Shop, { id, order, line, keys, by, replaces }: KeysUpdate): Promise<PushResult> {
+function remarkLate(shop: Shop, { id, order, line, keys, by, replaces }: PushedKeys): Promise<PushResult> {
   const why = replaces
     ? `a licence key of ${line.sku} did not work, and another one came in its place.`
     : `the order was fulfilled in the shop before ${keys.length} licence keys of ${line.sku} came.`

@@ -40,10 +40,7 @@ export type HandOverShop = OrderShop &
   }
 
 /** Returns the shop for a call that brings keys by the way of an update. */
-function shopFor(
-  shop: HandOverShop,
-  { by, keysUrl, keys = [], otherForm = [] }: OfKeys & Partial<Pick<KeysUpdate, 'by' | 'keys' | 'otherForm'>>,
-): HandOverShop {
+function shopFor(shop: HandOverShop, { by, keysUrl, keys, otherForm = [] }: KeysUpdate): HandOverShop {
   const otherForms = new Map(keys.flatMap((key, index) => (otherForm[index] ? [[key, otherForm[index]] as const] : [])))
   return { ...shop, page: keysUrl, otherForms, ...(by !== undefined && { link: keysUrl }) }
 }
@@ -520,12 +517,12 @@ export async function closeOrder(
   return state === 'fulfilled' ? CONFIRMED : remark(shop, reference, id, closingRemarks[state])
 }
 
-export async function resend(given: HandOverShop, order: ResentOrder & OfKeys): Promise<ResendResult> {
-  const { link, handOver } = shopFor(given, order)
-  const read = await readOrder(given, order.reference)
+export async function resend(shop: HandOverShop, order: ResentOrder & OfKeys): Promise<ResendResult> {
+  const link = order.by === undefined ? undefined : order.keysUrl
+  const read = await readOrder(shop, order.reference)
   if (read.outcome !== 'read') return read
   const lines = order.lines.map(({ id, keys }) => ({ line: lineOf(read.value, id), keys }))
-  const noted = await postNote(given, read.value.id, noteText(handOver.label, lines, link), true)
+  const noted = await postNote(shop, read.value.id, noteText(shop.handOver.label, lines, link), true)
   if (noted.outcome !== 'confirmed' || link === undefined) return noted
   const what = order.by === 'link' ? 'the link to their page of keys' : 'the keys and the link to their page'
   return { ...noted, detail: `The shop has sent the customer a note with ${what}.` }
