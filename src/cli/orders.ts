@@ -17,7 +17,8 @@ const REFERENCE = "the store's number of the order"
 
 const orderView: RecordView<Order> = {
   facts: {
-    Order: 'reference',
+    Order: ({ number, reference }) =>
+      joined(cell(number ?? reference), number !== null && `reference ${cell(reference)}`),
     Store: 'store',
     State: stateOf,
     Received: when('receivedAt'),
@@ -80,6 +81,7 @@ export const orders: CommandRow[] = [
     empty: 'No store order has come in yet.',
     columns: {
       REFERENCE: key('reference'),
+      NUMBER: ({ number }) => cell(number ?? '-'),
       STATE: stateOf,
       STORE: 'store',
       AGE: ago('receivedAt'),

@@ -25,7 +25,7 @@ import { live } from './live.ts'
 import { mark, stateMark } from './marks.ts'
 import { claimActions, claimsOf } from './order-claims.ts'
 import { eventsOf } from './order-events.ts'
-import { orderMark, orderPath } from './orders.ts'
+import { numberOf, orderMark, orderPath } from './orders.ts'
 import { byAdmin, byOperator, done, type Page, type Visit } from './page.ts'
 import { ago, clock, clockTag, money, type StoreNames, sentenceOf, storeName, storeNames, timeTag } from './words.ts'
 
@@ -49,7 +49,7 @@ export const orderPage: Page = {
   show: async (visit) => {
     const [order, status, stores] = await Promise.all([historyOf(visit), visit.status(), storeNames(visit)])
     const claims = await claimsOf(order, visit)
-    return { title: `Order ${order.reference}`, main: contentOf(order, claims, { visit, status, stores }) }
+    return { title: `Order ${numberOf(order)}`, main: contentOf(order, claims, { visit, status, stores }) }
   },
   parts: {
     standing: async (visit) => standing(await historyOf(visit), visit.now),
@@ -119,7 +119,7 @@ function contentOf(order: OrderHistoryView, claims: Piece, around: Around): Html
   const { visit, stores } = around
   const here = orderPath(order)
   const name = storeName(stores, order.store)
-  return html`<header class="title"><p class="trail"><a href="/orders">Orders</a> / <a href="/orders?store=${encodeURIComponent(order.store)}">${name}</a></p><h1>Order ${order.reference}</h1>
+  return html`<header class="title"><p class="trail"><a href="/orders">Orders</a> / <a href="/orders?store=${encodeURIComponent(order.store)}">${name}</a></p><h1>Order ${numberOf(order)}</h1>
 ${live({ tag: 'div', id: 'standing', from: `${here}/parts/standing`, content: standing(order, visit.now) })}</header>
 ${order.lines.map((line) => line.purchases.map((purchase) => attention(line, purchase)))}
 <div class="split">

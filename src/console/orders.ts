@@ -15,6 +15,10 @@ import { clockTag, countedInWords, money, sentenceStart, storeName } from './wor
 
 type OrderEntryView = ItemOf<'listOrders'>
 
+/** The number by which people of the store know an order. */
+export const numberOf = ({ number, reference }: Pick<OrderEntryView, 'number' | 'reference'>): string =>
+  number ?? reference
+
 export const orderPath = ({ store, reference }: Pick<OrderEntryView, 'store' | 'reference'>): string =>
   `/orders/${encodeURIComponent(store)}/${encodeURIComponent(reference)}`
 
@@ -28,7 +32,7 @@ export const ordersPage = listPage({
     headline(await visit.call('listOrders', { query: { state: 'open', limit: String(NAMED_MAX) } })),
   above: ({ query, stores, items: [newest] }) => html`<div class="stack">${filters(
     '/orders',
-    html`<label class="grow" for="f-q">Search<input id="f-q" name="q" type="search" value="${query.get('q')}" maxlength="200" placeholder="Store reference, supplier order or SKU" autocomplete="off"></label>${selectField(
+    html`<label class="grow" for="f-q">Search<input id="f-q" name="q" type="search" value="${query.get('q')}" maxlength="200" placeholder="Order number, supplier order or SKU" autocomplete="off"></label>${selectField(
       { label: 'Store', name: 'store', chosen: query.get('store') ?? '', options: [['', 'All stores'], ...stores] },
     )}${query.get('state') && hidden('state', query.get('state') ?? '')}`,
   )}
@@ -50,7 +54,7 @@ ${newest && !query.has('before') && live({ tag: 'div', id: 'newer', from: newerP
     [
       'Order',
       (order) =>
-        html`<a href="${orderPath(order)}">${order.reference}</a><small>${storeName(stores, order.store)}</small>`,
+        html`<a href="${orderPath(order)}">${numberOf(order)}</a><small>${storeName(stores, order.store)}</small>`,
     ],
     ['What', whatOf, 'plain'],
     ['Received', ({ receivedAt }) => clockTag(receivedAt, now)],
@@ -94,7 +98,7 @@ const askedOf = (query: URLSearchParams) => ({
 
 function headline({ items, next }: AnswerOf<'listOrders'>): Piece {
   if (items.length === 0) return 'Every order is closed: nothing is being bought or handed over.'
-  const names = items.map((order) => html`<a href="${orderPath(order)}">${order.reference}</a>`)
+  const names = items.map((order) => html`<a href="${orderPath(order)}">${numberOf(order)}</a>`)
   const listed = inARow(names, next === null ? ' and ' : ', ')
   if (next !== null) return html`More than ${NAMED_MAX} orders are open. The newest are ${listed}.`
   return html`${countedInWords(items.length, 'order is', 'orders are')} open: ${listed}.`

@@ -33,6 +33,8 @@ export interface OpenedPage extends KeyPage<SealedKey> {
   orderId: string
   store: string
   reference: string
+  /** The number by which the customer knows the order. */
+  number: string
   closesAt: number
   /** The offer of each line, by the id of the line. */
   offers: ReadonlyMap<string, Offer | undefined>
@@ -87,6 +89,7 @@ async function read({ db, now, pageDays }: Pages, token: string) {
   const found = TOKEN.test(token) ? await first(db, keyPageByToken(digestOf(token))) : undefined
   if (!found) return undefined
   const { orderId, store, reference, receivedAt, withdrawnAt } = found
+  const number = found.number ?? reference
   const [standing, entitlement, units, reveals, claims] = await Promise.all([
     standingOf({ db }, { id: orderId }),
     first(db, entitlementOfOrder(orderId)),
@@ -129,7 +132,7 @@ async function read({ db, now, pageDays }: Pages, token: string) {
       ),
     }))
   const shown = keyPage<SealedKey>({ standing: entitlement?.standing ?? 'unpaid', withdrawnAt, closesAt, lines }, now())
-  return { entitlement, revealsByKey, page: { orderId, store, reference, closesAt, offers, ...shown } }
+  return { entitlement, revealsByKey, page: { orderId, store, reference, number, closesAt, offers, ...shown } }
 }
 
 const nameOf = ({ purchaseId, ordinal }: { purchaseId: string; ordinal: number }) => `${purchaseId} ${ordinal}`

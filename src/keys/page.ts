@@ -66,7 +66,7 @@ export function keysPage(
     : [html`<p>${texts.secret}</p>`, html`<p>${texts.closes(dayIn(page.closesAt, speaking.language))}</p>`]
   return frame(speaking, files, {
     title,
-    head: html`<p class="order">${texts.order(page.reference)}</p><h1>${title}</h1>${lead && html`<p>${lead}</p>`}`,
+    head: html`<p class="order">${texts.order(page.number)}</p><h1>${title}</h1>${lead && html`<p>${lead}</p>`}`,
     body: html`<ul class="goods">${lines}</ul>`,
     footer,
   })

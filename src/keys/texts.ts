@@ -7,7 +7,7 @@ import type { ClosedBecause } from '../domain/key-page.ts'
 export type Texts = typeof en
 
 const en = {
-  order: (reference: string) => `Order ${reference}`,
+  order: (number: string) => `Order ${number}`,
   title: (here: number, coming: number): string => {
     if (here === 0) return coming === 1 ? 'Your key is being bought.' : `Your ${coming} keys are being bought.`
     if (coming === 0) return here === 1 ? 'Your key is here.' : `Your ${here} keys are here.`
@@ -53,7 +53,7 @@ const en = {
 }
 
 const de: Texts = {
-  order: (reference) => `Bestellung ${reference}`,
+  order: (number) => `Bestellung ${number}`,
   title: (here, coming) => {
     if (here === 0)
       return coming === 1 ? 'Ihr Schlüssel wird gerade gekauft.' : `Ihre ${coming} Schlüssel werden gerade gekauft.`
@@ -102,7 +102,7 @@ const de: Texts = {
 }
 
 const fr: Texts = {
-  order: (reference) => `Commande ${reference}`,
+  order: (number) => `Commande ${number}`,
   title: (here, coming) => {
     if (here === 0)
       return coming === 1 ? 'Votre clé est en cours d’achat.' : `Vos ${coming} clés sont en cours d’achat.`

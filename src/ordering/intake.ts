@@ -37,6 +37,8 @@ export interface OrderInput {
 
 /** The facts that a shop states of an order in addition to its lines. */
 export interface ShopOrderFacts {
+  /** The number by which people of the shop know the order; null: its reference. */
+  number: string | null
   /** Nothing of the order is bought before this instant. */
   notBefore: number | null
   /** The revision by which the order is planned. */
@@ -86,7 +88,8 @@ export async function takeOrder(
   const orderId = ordering.newId()
   const { reference } = input
   const open = { cancelRequestedAt: null, closedAt: null, closedState: null, shopState: null }
-  const order: StoreOrder = { id: orderId, store, reference, bodyDigest: digest, receivedAt: now, ...open }
+  const number = shop?.number ?? null
+  const order: StoreOrder = { id: orderId, store, reference, number, bodyDigest: digest, receivedAt: now, ...open }
   const changes: Change[] = [
     insertStoreOrder(order),
     ...(shop?.entitlement(orderId) ??

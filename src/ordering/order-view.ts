@@ -31,6 +31,9 @@ import {
   ordersOfSku,
   type StoreOrder,
   storeOrderById,
+  storeOrderByReference,
+  storeOrdersByNumber,
+  storeOrdersByReference,
 } from '../storage/store-orders.ts'
 import type { Ordering } from './context.ts'
 import { openKey } from './effects.ts'
@@ -40,7 +43,7 @@ import { outagesDuring } from './outages.ts'
 
 /** A store order as it is now. The state is derived from its purchases and keys. Instants are in epoch milliseconds. */
 export interface OrderView
-  extends Pick<StoreOrder, 'store' | 'reference' | 'receivedAt' | 'cancelRequestedAt' | 'closedAt'> {
+  extends Pick<StoreOrder, 'store' | 'reference' | 'number' | 'receivedAt' | 'cancelRequestedAt' | 'closedAt'> {
   state: OrderState
   lines: LineView[]
   /** The page on which the customer opens the keys; undefined for an order without one. */
@@ -71,6 +74,13 @@ export interface LineView extends LineProgress {
   /** The keys that the customer opened on the page. */
   keysOpened: Opening[]
   purchases: Purchase[]
+}
+
+/** Returns the orders under a reference; where there is none, those under a number by which people know them. */
+export async function ordersCalled(db: Database, store: string | undefined, name: string): Promise<StoreOrder[]> {
+  const found = await db.query(store === undefined ? storeOrdersByReference(name) : storeOrderByReference(store, name))
+  if (found.length > 0) return found
+  return (await db.query(storeOrdersByNumber(name))).filter((order) => store === undefined || order.store === store)
 }
 
 /** Returns the states of an order and of its lines, as an update of a store needs them. @throws Failure `not_found` */

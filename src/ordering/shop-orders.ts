@@ -455,7 +455,7 @@ async function planned(ordering: Ordering, seen: Seen): Promise<NotPlanned | und
   const settled = { isSettled: isPaid && !seen.doubt, settleAt: isPaid ? null : ordering.now() }
   const entitlement = (orderId: string) => rowChanges(ordering, seen, orderId, settled)
   try {
-    const shopFacts = { notBefore, revision: seen.revision, entitlement }
+    const shopFacts = { number: read.number ?? null, notBefore, revision: seen.revision, entitlement }
     await takeOrder(ordering, store, inputOf(seen), sha256([read.standing, read.lines]), shopFacts)
   } catch (error) {
     if (!(error instanceof Failure)) throw error

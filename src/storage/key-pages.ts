@@ -19,6 +19,7 @@ export const keyPageByToken = statement((digest: Buffer) =>
       withdrawnAt: keyPages.withdrawnAt,
       store: storeOrders.store,
       reference: storeOrders.reference,
+      number: storeOrders.number,
       receivedAt: storeOrders.receivedAt,
     })
     .from(keyPages)

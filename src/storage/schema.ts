@@ -321,6 +321,8 @@ export const storeOrders = sqliteTable(
     shopState: text('shop_state'),
     /** The state that was reported when the order was closed; null while the order is open. */
     closedState: text('closed_state').$type<OrderState>(),
+    /** The number by which people of the store know the order, such as `#1001`; null: `reference` is that number. */
+    number: text('number'),
   },
   (t) => [uniqueIndex('store_orders_reference').on(t.store, t.reference)],
 )

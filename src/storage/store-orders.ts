@@ -50,6 +50,11 @@ export const storeOrdersByReference = statement((reference: string) =>
     .limit(10),
 )
 
+/** Orders of any store under a number of theirs. A `#` at its beginning may be left out. */
+export const storeOrdersByNumber = statement((number: string) =>
+  build.select().from(storeOrders).where(sql`${storeOrders.number} in (${number}, '#' || ${number})`).limit(10),
+)
+
 /** Lists orders, newest first. A filter may ask for a store, or for the state that was reported to the store. */
 export const listStoreOrders = page(storeOrders, ['store', 'closedState'])
 
@@ -94,7 +99,7 @@ export const listUnfulfilledOrders = statement((state: OrderState, filter: Order
   ),
 )
 
-/** Orders that a name leads to: the store's reference, the supplier's order, or an id or reference of ours. */
+/** Orders that a name leads to: the store's reference or number, the supplier's order, or an id or reference of ours. */
 export const storeOrdersNamed = statement((name: string) =>
   build
     .select()
@@ -104,6 +109,7 @@ export const storeOrdersNamed = statement((name: string) =>
         storeOrders.id,
         sql`(
           select id from store_orders where ${anyStore} and reference = ${name}
+          union all select id from store_orders where number in (${name}, '#' || ${name})
           union all select ${name}
           union all select order_id from purchases where supplier_order_id = ${name}
           union all select order_id from purchases where external_order_id = ${name}

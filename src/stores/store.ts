@@ -164,6 +164,8 @@ export type CreatedVariant = { sku: string } & ({ id: string; isNew: boolean } |
 /** An order as the store has it now. */
 export interface StoreOrderRead {
   reference: string
+  /** The number by which people know the order, such as `#1001`; absent: `reference` is that number. */
+  number?: string
   /** An order that is paid only in part also has the standing `paid`. Then `fullyPaid` is false. */
   standing: Standing
   /** Why the order is unpaid or held, as the end of a sentence that begins with "the order": `is on hold in the shop`. */

@@ -75,7 +75,7 @@ const firstOf = (name: string) => (data: Record<string, unknown>) => (data[name]
 const answers: Record<string, Answered> = {
   '/orders': {
     of: [schema.storeOrders, { store: STORE, shopState: null, closedState: 'failed' }],
-    shown: 'id store reference receivedAt cancelRequestedAt closedAt',
+    shown: 'id store reference number receivedAt cancelRequestedAt closedAt',
     // It has no line.
     more: { state: 'fulfilled', cost: null, currency: null, lastKeyAt: null, lines: [] },
   },

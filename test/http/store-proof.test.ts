@@ -143,7 +143,7 @@ describe('a walk along an order', () => {
     expect(healthy).toBe(false)
     expect(says[0]).toBe(`order failed: ${STORE} has no order 4711 here`)
     expect(walked[0]?.fix).toBe(
-      'Compare the number with quayside orders list: it may be longer there than in the mails of the shop. A paid order is taken within minutes.',
+      'Compare the number with quayside orders list. A paid order is taken within minutes.',
     )
     const other = world.api.stores.find(({ id }) => id === OTHER_STORE)
     const found = other && (await orderFindings(world.ordering, other, '1001'))

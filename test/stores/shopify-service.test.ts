@@ -1,6 +1,8 @@
 /** A shop of Shopify connected to Quayside: what its customers get, and what its merchant asks for. */
 import { describe, expect, test } from 'vitest'
 import { testStore } from '../../src/http/api/store-test.ts'
+import { newPage, pageOfToken, pathOfOrder } from '../../src/keys/key-pages.ts'
+import { ordersCalled } from '../../src/ordering/order-view.ts'
 import { takeByHand } from '../../src/ordering/shop-orders.ts'
 import { first } from '../../src/storage/database.ts'
 import { listingsOfVariants } from '../../src/storage/listings.ts'
@@ -22,6 +24,25 @@ test('a customer of Shopify gets the keys in one mail, bought once, and the orde
   expect(app.sandbox.world.report().charges).toHaveLength(1)
   expect(app.shop.orders.get(id)?.fulfilments).toHaveLength(1)
   expect(app.shop.mails().filter(({ kind }) => kind === 'shipping_confirmation')).toHaveLength(1)
+})
+
+test('an order of Shopify is found, and named to its customer, by the number of its mails', async () => {
+  const app = await openShopifyApp()
+  const { id } = app.shop.buy({ lines: [{ variant: await app.sell(), quantity: 1 }] })
+  await app.pass(5 * MINUTE)
+  const number = app.shop.orders.get(id)?.name ?? ''
+  expect(number).toMatch(/^#\d{4}$/)
+  for (const name of [id, number, number.slice(1)]) {
+    expect(await ordersCalled(app.db, SHOP, name)).toMatchObject([{ reference: id, number }])
+  }
+  expect(await ordersCalled(app.db, undefined, number.slice(1))).toHaveLength(1)
+  expect(await ordersCalled(app.db, 'another', number)).toEqual([])
+  const { vault } = app.ordering
+  const [order] = await ordersCalled(app.db, SHOP, id)
+  await app.db.commit([newPage({ vault, now: app.now }, order?.id ?? '')])
+  const path = (await pathOfOrder({ db: app.db, vault }, order?.id ?? '')) ?? ''
+  const pages = { ...app.ordering, pageDays: 365, sendsLinks: () => true }
+  expect((await pageOfToken(pages, path.slice('/k/'.length)))?.number).toBe(number)
 })
 
 test('an offer that the shop of Shopify lacks is created, and then priced', async () => {

@@ -71,6 +71,11 @@ describe('an order of WooCommerce', () => {
     expect(order).not.toHaveProperty('fault')
   })
 
+  test('that a plug-in numbers is known by that number, any other by its id', () => {
+    expect(read((one) => Object.assign(one, { number: 'EN-2026-17' })).number).toBe('EN-2026-17')
+    expect(read((one) => one)).not.toHaveProperty('number')
+  })
+
   test('that is processing without a payment is for its merchant to end, who needs no alert', () => {
     expect(read((one) => Object.assign(one, { date_paid_gmt: null }))).toMatchObject({
       standing: 'unpaid',

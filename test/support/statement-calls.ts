@@ -298,6 +298,7 @@ export const calls: Record<string, unknown[]> = {
   discrepanciesOf: ['p'],
   auditOf: ['buying'],
   storeOrderByReference: ['s', 'r'],
+  storeOrdersByNumber: ['r'],
   storeOrdersByReference: ['r'],
   ordersToClose: [1],
   missedTwice: [1],

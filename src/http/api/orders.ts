@@ -9,18 +9,20 @@ import { claimViews } from '../../ordering/claims.ts'
 import { takeOrder } from '../../ordering/intake.ts'
 import { withdrawKeysPage } from '../../ordering/keys-page.ts'
 import { HISTORY_MAX, orderHistory, revealKeys } from '../../ordering/order-history.ts'
-import { type ListedOrder, listOrders, statesOfOrders, viewOrder, viewTaken } from '../../ordering/order-view.ts'
+import {
+  type ListedOrder,
+  listOrders,
+  ordersCalled,
+  statesOfOrders,
+  viewOrder,
+  viewTaken,
+} from '../../ordering/order-view.ts'
 import { resendKeys } from '../../ordering/resend.ts'
 import { takeByHand } from '../../ordering/shop-orders.ts'
 import { claimsOfOrder } from '../../storage/claims.ts'
 import type { Database } from '../../storage/database.ts'
 import type { Purchase as PurchaseRow } from '../../storage/purchases.ts'
-import {
-  type StoreOrder,
-  storeOrderByReference,
-  storeOrdersByReference,
-  storeOrdersNamed,
-} from '../../storage/store-orders.ts'
+import { type StoreOrder, storeOrdersNamed } from '../../storage/store-orders.ts'
 import {
   choice,
   inStore,
@@ -48,6 +50,7 @@ const LineState = enumeration('LineState', lineLabels)
 export const head = {
   store: z.string().describe('Id of the store'),
   reference: z.string().meta({ description: "The store's own number of the order", examples: ['1001'] }),
+  number: words.describe('By which people of the store know the order, such as `#1001`; null: by its reference'),
   state: OrderState,
   receivedAt: at.describe('When it was taken'),
   cancelRequestedAt: maybeAt.describe('When its cancellation was requested'),
@@ -432,10 +435,7 @@ type Named = Pick<Call<{ store?: string | undefined }, unknown, 'reference'>, 'c
 
 /** Finds an order. A store token finds only its own store's orders. A person names the store if several have the reference. */
 async function idOfOrder(db: Database, { caller, path: { reference }, query }: Named): Promise<string> {
-  const store = storeAsked(caller, query.store)
-  const found = await db.query(
-    store === undefined ? storeOrdersByReference(reference) : storeOrderByReference(store, reference),
-  )
+  const found = await ordersCalled(db, storeAsked(caller, query.store), reference)
   const [order] = found
   if (!order) throw new Failure('not_found', 'no order has this reference')
   if (found.length === 1) return order.id

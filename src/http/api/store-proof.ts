@@ -5,11 +5,9 @@ import { type KeyWay, sendsLinks } from '../../domain/store-update.ts'
 import { Failure } from '../../errors.ts'
 import type { Ordering } from '../../ordering/context.ts'
 import { keysPageOf } from '../../ordering/keys-page.ts'
-import { standingOf } from '../../ordering/order-view.ts'
-import { first } from '../../storage/database.ts'
+import { ordersCalled, standingOf } from '../../ordering/order-view.ts'
 import { audited } from '../../storage/evidence.ts'
 import { countHandedOver } from '../../storage/licence-keys.ts'
-import { storeOrderByReference, storeOrdersByReference } from '../../storage/store-orders.ts'
 import { proveStore, readProofs, type StoreProof } from '../../storage/store-proofs.ts'
 import { doubtful, failed, sound } from '../../stores/findings.ts'
 import { type ConfiguredStore, kindOf } from '../../stores/kinds.ts'
@@ -40,7 +38,7 @@ export const proofOf = (store: ConfiguredStore, proofs: ReadonlyMap<string, Stor
  */
 export async function confirmMail(ordering: Ordering, store: string, order: string, actor: string) {
   const { db, now } = ordering
-  const found = await first(db, storeOrderByReference(store, order))
+  const [found] = await ordersCalled(db, store, order)
   if (!found) throw new Failure('not_found', `${store} has no order ${order} here`)
   if ((await db.query(countHandedOver([found.id]))).length === 0) {
     throw new Failure('conflict', 'the store has no key of it yet, so that no mail can bring one', {
@@ -48,8 +46,8 @@ export async function confirmMail(ordering: Ordering, store: string, order: stri
     })
   }
   await db.commit([
-    proveStore(store, { at: now(), by: 'mail', order, actor }),
-    audited(ordering, actor, 'store.confirm_mail', store, `order ${order}`),
+    proveStore(store, { at: now(), by: 'mail', order: found.reference, actor }),
+    audited(ordering, actor, 'store.confirm_mail', store, `order ${found.reference}`),
   ])
   return (await readProofs(db)).get(store) ?? null
 }
@@ -74,14 +72,15 @@ export async function proofFindings(
 export async function orderFindings(
   { db }: Pick<Ordering, 'db'>,
   { id, deliver = 'keys' }: ConfiguredStore,
-  reference: string,
+  name: string,
 ): Promise<StoreFinding[]> {
-  const found = await first(db, storeOrderByReference(id, reference))
+  const [found] = await ordersCalled(db, id, name)
   if (!found) {
-    const others = (await db.query(storeOrdersByReference(reference))).map(({ store }) => ` ${store} has one.`)
-    const fix = `Compare the number with quayside orders list: it may be longer there than in the mails of the shop. A paid order is taken within minutes.${others.join('')}`
-    return [failed('order', `${id} has no order ${reference} here`, fix)]
+    const others = (await ordersCalled(db, undefined, name)).map(({ store }) => ` ${store} has one.`)
+    const fix = `Compare the number with quayside orders list. A paid order is taken within minutes.${others.join('')}`
+    return [failed('order', `${id} has no order ${name} here`, fix)]
   }
+  const { reference } = found
   const [{ lines, keys }, { keysPage, openings }, proofs] = await Promise.all([
     standingOf({ db }, found),
     keysPageOf(db, found.id),

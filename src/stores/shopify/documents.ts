@@ -204,6 +204,7 @@ const MONEY = '{ shopMoney { amount currencyCode } }'
 /** These fields cost 4 points. `metafield`: the mark that a hand-over of ours leaves. */
 const ORDER_FIELDS = `
     id
+    name
     ${STANDING}
     displayFulfillmentStatus
     createdAt

@@ -73,6 +73,8 @@ export type OrderState = z.infer<typeof orderState>
 /** The used fields of an order. Its payment and units must be readable. An order with an unreadable price has a `fault`. */
 export const shopOrder = orderState.extend({
   id: gid('Order'),
+  /** The number of the mails, such as `#1001`. */
+  name: z.string().min(1).max(64).optional().catch(undefined),
   displayFulfillmentStatus: z.string().catch(''),
   createdAt: z.string(),
   processedAt: z.string(),
@@ -135,6 +137,7 @@ export function storeOrderOf(
   const [createdAt, processedAt] = [instantOf(shopOrder.createdAt), instantOf(shopOrder.processedAt)]
   return {
     reference: shopOrder.id,
+    ...(shopOrder.name === undefined ? {} : { number: shopOrder.name }),
     ...found,
     fullyPaid: shopOrder.fullyPaid,
     // An imported order was placed before it was created in the shop.

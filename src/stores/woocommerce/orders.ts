@@ -33,6 +33,8 @@ export type ShopLine = z.infer<typeof shopLine>
 /** The used fields of an order of WooCommerce. Where an amount cannot be read, the order is still read, and has a `fault`. */
 export const shopOrder = z.object({
   id,
+  /** The id, unless a plug-in numbers the orders. */
+  number: z.string().min(1).max(64).optional().catch(undefined),
   status: z.string(),
   order_key: z.string().catch(''),
   currency: z.string().catch(''),
@@ -137,6 +139,7 @@ export function storeOrderOf(
   const lines = order.line_items.every(hasCount) ? order.line_items : []
   return {
     reference: String(order.id),
+    ...(order.number === undefined || order.number === String(order.id) ? {} : { number: order.number }),
     ...stands,
     // WooCommerce dates the first payment only. It does not say whether units that were added later are paid.
     fullyPaid: order.date_paid_gmt !== null,
