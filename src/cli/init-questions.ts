@@ -124,7 +124,8 @@ export async function askAnswers(io: Io, flags: InitOptions, existing: Existing)
     })
     const storeName = callbackUrl === '' ? before.storeName : await askName(terminal, before.storeName)
     const publicUrl = await terminal.put({
-      about: 'Where the supplier and shops reach this service, and customers the page of their keys. Left out, Quayside polls, and customers get keys in plain text.',
+      about:
+        'Where the supplier and shops reach this service, and customers the page of their keys. Left out, it polls, and keys are sent in plain text.',
       ask: 'Public URL (optional)',
       before: before.publicUrl ?? '',
       fault: optional(publicUrlShape),

@@ -381,7 +381,7 @@ describe('init by asking', () => {
     expect(stdout).toContain('Not that: it is needed')
     expect(stdout).toMatch(/Not that: there is no \S+no-such-dialect/)
     expect(config.supplier.dialect).toBe('reseller-v1.1')
-    expect(stdout).toMatch(/works\s+by\s+polling\s+alone/)
+    expect(stdout).toMatch(/the\s+page\s+of\s+their\s+keys/)
     expect(stdout).not.toContain(API_KEY)
   })
 
