@@ -86,7 +86,7 @@ const budgets: Record<string, number> = {
   alerts: 1_105,
   backup: 905,
   catalogue: 1_585,
-  cli: 6_450,
+  cli: 6_455,
   config: 825,
   console: 6_520,
   demo: 650,
