@@ -83,7 +83,7 @@ export const failureReasons = {
 } as const
 
 /** Finer names for commands on this machine, such as a restore. The API never answers with these names. */
-const localReasons = [
+export const localReasons = [
   'address_in_use',
   'backup_damaged',
   'copy_differs',

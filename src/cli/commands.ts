@@ -6,7 +6,6 @@
  * An error that a command throws is caught here and becomes an exit code. Its message goes to standard error, with what to do
  * next, or as one JSON document with `--json`.
  */
-import { readFileSync } from 'node:fs'
 import { setImmediate } from 'node:timers/promises'
 import { Command, CommanderError } from 'commander'
 import { DATA_DIR } from '../config/config.ts'
@@ -28,7 +27,6 @@ import {
   type Io,
   oneOf,
   proseWidth,
-  type ServiceFlags,
   type Session,
   serviceOptions,
   whole,
@@ -44,7 +42,7 @@ import { sandbox } from './sandbox.ts'
 import { freezes, status } from './status.ts'
 import { stores, trigger } from './stores.ts'
 import { tail } from './tail.ts'
-import { commandLine } from './words.ts'
+import { commandLine, version } from './words.ts'
 
 /** Runs one command. Never throws. @param argv the arguments, without the program @returns the exit code */
 export async function runCommand(argv: string[], io: Io): Promise<number> {
@@ -111,11 +109,6 @@ function commandsOf(session: Session, json: boolean): Command {
     for (const row of rows) addCommand(root, session, row)
   }
   return root
-}
-
-function version(): string {
-  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8')
-  return (JSON.parse(text) as { version: string }).version
 }
 
 const initOptions = {
@@ -194,15 +187,24 @@ every process.`,
   run: async (io, options: MoveFlags) => (await import('./database.ts')).runMigrateEngine(io, options),
 }
 
+const doctorOptions = {
+  '--report': 'print what a maintainer needs to help, without secrets and names',
+  ...serviceOptions,
+}
+export type DoctorFlags = Given<typeof doctorOptions>
+
 const doctor: CommandRow = {
   command: 'doctor',
   about: 'check a live set-up end to end; change nothing',
-  options: serviceOptions,
+  options: doctorOptions,
   help: `
 It reads and connects, and sends nothing that costs or changes anything. Without
-a running service, the checks that need one are left out.`,
-  examples: ['doctor', `doctor --json | jq '.findings[] | select(.level == "fail")'`],
-  run: async (io, options: ServiceFlags) => (await import('./doctor.ts')).runDoctor(io, options),
+a running service, the checks that need one are left out.
+
+--report prints Markdown for an issue, or JSON with --json. It also works where
+nothing runs, or the configuration has faults. Read it before you send it.`,
+  examples: ['doctor', `doctor --json | jq '.findings[] | select(.level == "fail")'`, 'doctor --report > report.md'],
+  run: async (io, options: DoctorFlags) => (await import('./doctor.ts')).runDoctor(io, options),
 }
 
 const serveOptions = {

@@ -13,9 +13,10 @@ import { placeName } from '../storage/database-place.ts'
 import { unreadableText } from './catalogue.ts'
 import { CONFIG_FILE, configFileOf, readPlace, resolveFrom } from './client.ts'
 import { type Io, proseWidth, type ServiceFlags } from './command.ts'
+import type { DoctorFlags } from './commands.ts'
 import { checkPublicUrl, checkService, checkStores, checkWebhooks, meetService } from './doctor-service.ts'
 import { checkLists, checkRecords, checkSupplier } from './doctor-supplier.ts'
-import { exitCodes } from './exit-codes.ts'
+import { exitCodes, sectionOf } from './exit-codes.ts'
 import { findingText } from './facts.ts'
 import { secretsOf } from './set-up-files.ts'
 import { commandLine, instant } from './words.ts'
@@ -36,15 +37,23 @@ export interface Visit {
   report: Report
 }
 
-/** Checks a set-up, from this machine outwards, and names the cause of each fault. @returns the exit code */
-export async function runDoctor(io: Io, options: ServiceFlags): Promise<number> {
+/**
+ * Checks a set-up, from this machine outwards, and names the cause of each fault.
+ *
+ * @returns the exit code; with `--report` it is 0 once the report is written
+ */
+export async function runDoctor(io: Io, options: DoctorFlags): Promise<number> {
   const findings: Finding[] = []
   const report: Report = (level, check, message, fix) => {
     const finding: Finding = { check, level, message, ...(fix === undefined ? {} : { fix }) }
     findings.push(finding)
-    if (!options.json) io.stdout.write(findingText(level, check, message, fix, proseWidth(io)))
+    if (!options.json && !options.report) io.stdout.write(findingText(level, check, message, fix, proseWidth(io)))
   }
-  await visit(io, options, report)
+  const config = await visit(io, options, report)
+  if (options.report) {
+    await (await import('./doctor-report.ts')).writeReport(io, options, findings, config)
+    return exitCodes.ok
+  }
   const failed = findings.filter(({ level }) => level === 'fail').length
   const warned = findings.filter(({ level }) => level === 'warn').length
   if (options.json) io.stdout.write(`${JSON.stringify({ healthy: failed === 0, findings }, undefined, 2)}\n`)
@@ -52,8 +61,8 @@ export async function runDoctor(io: Io, options: ServiceFlags): Promise<number> 
   return failed === 0 ? exitCodes.ok : exitCodes.failed
 }
 
-/** Runs all checks. Each check comes after the checks that it depends on: the first fault most likely causes the later ones. */
-async function visit(io: Io, options: ServiceFlags, report: Report): Promise<void> {
+/** Runs all checks, and returns the configuration. Each check comes after the checks that it depends on: the first fault most likely causes the later ones. */
+async function visit(io: Io, options: ServiceFlags, report: Report): Promise<Config | undefined> {
   const source = configFileOf(options.config, io.env)
   checkNode(report)
   const config = checkConfig(source, io.env, report)
@@ -81,6 +90,7 @@ async function visit(io: Io, options: ServiceFlags, report: Report): Promise<voi
   }
   checkFileSystem(source?.file, report)
   checkDisk(source?.file, report)
+  return config
 }
 
 /** The version of Node that `npm ci` installs. Other versions from 22.19 on work too, and are tested less. */
@@ -200,7 +210,8 @@ function checkDisk(file: string | undefined, report: Report): void {
 async function checkKey(config: Config, report: Report): Promise<Inspection | undefined> {
   const inspection = await inspect(config).catch((error: unknown) => {
     const stops = config.databaseUrl !== null || (error instanceof Failure && error.reason === 'database_moved')
-    const fix = stops ? undefined : 'is it the one of this service, and may this user read it?'
+    const section = error instanceof Failure ? sectionOf(error) : undefined
+    const fix = stops ? section && `see ${section}` : 'is it the one of this service, and may this user read it?'
     const what = stops ? 'the service does not start' : 'it cannot be looked into'
     report(stops ? 'fail' : 'warn', 'database', `${what}: ${messageOf(error)}`, fix)
     return undefined

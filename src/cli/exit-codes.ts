@@ -1,6 +1,7 @@
 /** How a command ends: its exit code, and what the command says of an error. */
 import { CommanderError } from 'commander'
-import { codeOf, Failure, type FailureCode, messageOf } from '../errors.ts'
+import { codeOf, Failure, type FailureCode, failureCodes, failureReasons, localReasons, messageOf } from '../errors.ts'
+import { documentPath } from './words.ts'
 
 /** The exit codes, which scripts can act on, with their meanings for the help. These numbers stand nowhere else in the program. */
 const exits = {
@@ -53,14 +54,30 @@ export function saying(what: string, error: unknown, more = ''): Failure {
   return new Failure(code, `${what}: ${message}${more}`, { cause: error, fields, reason })
 }
 
+/** The names with a section in `docs/troubleshooting.md`, but those whose messages say everything. */
+const explained = new Set<string>([...Object.keys({ ...failureCodes, ...failureReasons }), ...localReasons])
+for (const name of ['invalid', 'not_found']) explained.delete(name)
+
+/** Returns where to read more about a failure, if a person would need it: `docs/troubleshooting.md#wrong_key`. */
+export function sectionOf({ code, reason }: Failure): string | undefined {
+  const name = reason ?? (code === 'internal' ? code : '')
+  return explained.has(name) ? `${documentPath('docs/troubleshooting.md')}#${name}` : undefined
+}
+
 /**
- * Returns the lines that tell a person of a failure: what is wrong, then what to do next. The first line has the service's
- * code and request id when the failure comes from the service.
+ * Returns the lines that tell a person of a failure: what is wrong, what to do next, and where to read more. The first line has
+ * the service's code and request id when the failure comes from the service.
  */
-export function messageLines({ message, reason, requestId }: Failure): string[] {
+export function messageLines(failure: Failure): string[] {
+  const { message, reason, requestId } = failure
   const [first = '', ...more] = message.split('\n')
   const isNamed = requestId === undefined || first.includes(requestId)
-  return [isNamed ? first : `${first} (${reason}, request ${requestId})`, ...more]
+  const section = sectionOf(failure)
+  return [
+    isNamed ? first : `${first} (${reason}, request ${requestId})`,
+    ...more,
+    ...(section === undefined ? [] : [`More: ${section}`]),
+  ]
 }
 
 /** Returns what a command threw as `--json` prints it: in the error envelope of the API. */

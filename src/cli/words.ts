@@ -1,4 +1,5 @@
 /** Values as a terminal shows them, and commands as a person can paste them. */
+import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { age, duration, grouped, money as moneyText } from '../domain/figures.ts'
 import { countsByWord } from '../domain/labels.ts'
@@ -48,7 +49,16 @@ export const joined = (...parts: (string | false | null | undefined)[]): string 
 export const timeText = (at: unknown): string => cell(at).slice(0, 19).replace('T', ' ')
 
 /** The folder of the program: a clone, a package that was installed, or `/app` of the image. */
-const ROOT = path.resolve(import.meta.dirname, '../..')
+export const ROOT = path.resolve(import.meta.dirname, '../..')
+
+/** The version of the program: `0.1.0`. */
+export function version(): string {
+  const text = readFileSync(path.join(ROOT, 'package.json'), 'utf8')
+  return (JSON.parse(text) as { version: string }).version
+}
+
+/** Returns where a document of this program is, from the folder that the person is in. */
+export const documentPath = (name: string): string => path.relative(process.cwd(), path.join(ROOT, name))
 
 /** Quotes a word of a command line where the shell would take the word apart. */
 export const quoted = (text: string): string =>

@@ -17,7 +17,7 @@ import { readProofs } from '../storage/store-proofs.ts'
 export type StoredStatus = Awaited<ReturnType<typeof readStatus>>
 
 /** Reads the stored state of the service. `GET /status` and the metrics both show the result. */
-export const readStatus = (db: Database) =>
+export const readStatus = (db: Pick<Database, 'query'>) =>
   together({
     balance: first(db, latestBalance()),
     accounts: db.query(allBalanceAccounts()),

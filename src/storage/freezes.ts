@@ -37,7 +37,7 @@ const stops = or(eq(settings.name, RESTORE_CAUSE), and(gte(settings.name, FREEZE
 const standingStops = statement(() => build.select().from(settings).where(stops).orderBy(asc(settings.name)))
 
 /** @returns the freeze, else the hold of a restore; undefined when buying is free */
-export async function currentFreeze(db: Database): Promise<StandingFreeze | undefined> {
+export async function currentFreeze(db: Pick<Database, 'query'>): Promise<StandingFreeze | undefined> {
   const rows = await db.query(standingStops())
   const causes = rows
     .map((row): FreezeCause => ({ ...(JSON.parse(row.value) as Freeze), id: idOf(row.name) }))

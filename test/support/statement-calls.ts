@@ -550,6 +550,8 @@ noArguments.push(
   'suspectAccounts',
   'dropAllLinks',
   'firstCountedHour',
+  'countStoreOrders',
+  'appliedMigrations',
 )
 export const others = [
   'isDuePlacement',
