@@ -17,6 +17,8 @@ COPY --from=packages /app/node_modules ./node_modules
 COPY package.json LICENSE ./
 COPY config/dialects ./config/dialects
 COPY data/sandbox ./data/sandbox
+# What messages name.
+COPY docs/troubleshooting.md ./docs/troubleshooting.md
 COPY src ./src
 COPY --from=packages --chown=node:node /data /data
 

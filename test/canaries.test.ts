@@ -1,4 +1,5 @@
-import { statSync, writeFileSync } from 'node:fs'
+import { once } from 'node:events'
+import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { finderOf } from './support/canaries/finder.ts'
@@ -44,6 +45,16 @@ describe('a secret', { timeout: 240_000 }, () => {
       '/outbox',
     ]
     expect(places.filter((place) => !seen.some((where) => where.includes(place)))).toEqual([])
+    // The service writes its log to the same file.
+    const reports = harvest.exposed.flatMap(([where, text]) =>
+      where.startsWith('report') ? (/^\{\n.*?^\}$|^Left out.*/ms.exec(String(text))?.[0] ?? '') : [],
+    )
+    const running = JSON.parse(reports[0] ?? '') as Record<string, Record<string, unknown>>
+    expect(running.service).toMatchObject({ answers: true, memory: expect.stringMatching(/^[1-9]\d* MiB$/) })
+    expect(running.orders?.fulfilled).toBeGreaterThan(0)
+    expect(reports[1]).toContain('- answers: false')
+    // References, hosts and SKUs of this installation.
+    for (const text of reports) expect(text).not.toMatch(/\bC-\d+\b|127\.0\.0\.1|\bGAM-/)
     const output = String(harvest.exposed.find(([where]) => where === 'output')?.[1])
     for (const line of [
       'service.started',
@@ -128,11 +139,13 @@ async function live(installation: CanaryInstallation, harvest: Harvest): Promise
   await keysArrive(installation, 350)
   await quotesArrive(harvest, tokens.viewer)
   await lookAtEverything(installation, harvest, tokens, references)
+  await report(installation, harvest, '--json')
   expect((await ask('POST', '/api/v1/backups', { token: tokens.operator })).status).toBe(201)
   const keep = (when: string) => {
     for (const [name, bytes] of installation.files()) exposed.push([`${name} ${when}`, bytes])
   }
   await installation.stop('SIGTERM')
+  await report(installation, harvest)
   keep('after an orderly end')
   await startWrongly(installation, harvest)
   await installation.start()
@@ -146,6 +159,13 @@ async function live(installation: CanaryInstallation, harvest: Harvest): Promise
   }
   for (const token of installation.ownerTokens) secrets[`owner token ${token.slice(0, 9)}`] = token
   exposed.push(['output', installation.output()])
+}
+
+/** What `doctor --report` says of the installation, which others may read. */
+async function report({ folder, configFile, run }: CanaryInstallation, { exposed }: Harvest, ...more: string[]) {
+  const before = readFileSync(path.join(folder, 'output')).length
+  await once(run({}, ['doctor', '--report', ...more, '--config', configFile]), 'exit')
+  exposed.push([`report ${more.join('')}`, readFileSync(path.join(folder, 'output')).subarray(before)])
 }
 
 /** Starts that must fail, each with a secret that is wrong. */

@@ -6,12 +6,15 @@ import { PassThrough, Readable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import type { z } from 'zod'
 import { runCommand } from '../src/cli/commands.ts'
+import { sectionOf } from '../src/cli/exit-codes.ts'
 import { configShape } from '../src/config/config.ts'
 import { dialectShape, errorKinds } from '../src/dialect/dialect.ts'
 import { acknowledgementOf, type ItemAnswer, type Sent } from '../src/domain/acknowledgement.ts'
 import { bodyColumns, deliveryColumns, keyColumns, orderColumns } from '../src/domain/data-export.ts'
 import { alertWords } from '../src/domain/labels.ts'
 import { type WayIntoReview, waysIntoReview } from '../src/domain/purchase-table.ts'
+import { Failure, type FailureReason, localReasons } from '../src/errors.ts'
+import { errorCodes } from '../src/http/answers.ts'
 import { apiOperations } from '../src/http/api/api.ts'
 import { callbacks } from '../src/http/api/callbacks.ts'
 import type { ApiContext } from '../src/http/operation.ts'
@@ -41,13 +44,21 @@ const file = (name: string) => path.join(import.meta.dirname, '..', name)
 const read = (name: string) => readFileSync(file(name), 'utf8')
 /** Files that `init` or the reader makes. */
 const madeBySetUp = /^config\/(quayside\.json|secrets\/|my-supplier\.json|web-2\.json|worker\.json)/
-/** The anchors that GitHub gives the headings of a page. */
-const anchorsOf = (page: string) =>
-  [...page.matchAll(/^#+ (.+)$/gm)].map(([, title = '']) =>
-    title
-      .toLowerCase()
-      .replace(/[^\w\- ]/g, '')
-      .replaceAll(' ', '-'),
+/** The anchors that GitHub gives the headings of a page: those that come again are numbered, and comments in code are none. */
+function anchorsOf(page: string): string[] {
+  const seen = new Map<string, number>()
+  return [...page.replaceAll(/^```[\s\S]*?^```/gm, '').matchAll(/^#+ (.+)$/gm)].map(([, title = '']) => {
+    const text = title.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1').toLowerCase()
+    const anchor = text.replace(/[^\p{L}\p{N}_\- ]/gu, '').replaceAll(' ', '-')
+    const count = seen.get(anchor) ?? 0
+    seen.set(anchor, count + 1)
+    return count === 0 ? anchor : `${anchor}-${count}`
+  })
+}
+/** The links of a page that lead into the repository: file and anchor. Code has none. */
+const linksOf = (page: string): { to: string; anchor: string | undefined; link: string }[] =>
+  [...page.replaceAll(/^```[\s\S]*?^```/gm, '').matchAll(/\]\((?!https?:)([^)#\s]*)(?:#([^)]*))?\)/g)].map(
+    ([link, to = '', anchor]) => ({ link, to, anchor }),
   )
 /** The code blocks of a page in one language. */
 const blocks = (page: string, language: string) =>
@@ -80,7 +91,8 @@ const productNames = new Map(
 const documents = readdirSync(file('docs'), { recursive: true, encoding: 'utf8' }).filter((name) =>
   name.endsWith('.md'),
 )
-const pages = ['README.md', 'CONTRIBUTING.md', ...documents.map((name) => `docs/${name}`)]
+const atTheTop = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md']
+const pages = [...atTheTop, ...documents.map((name) => `docs/${name}`)]
 
 describe.each(pages)('%s', (name) => {
   const page = read(name)
@@ -91,12 +103,11 @@ describe.each(pages)('%s', (name) => {
   })
 
   test('links to pages and headings that exist', () => {
-    const links = [...page.matchAll(/\]\((?!https?:)([^)#\s]*)(?:#([^)]*))?\)/g)]
-    const broken = links.filter(([, to = '', heading]) => {
+    const broken = linksOf(page).filter(({ to, anchor }) => {
       const target = to === '' ? name : path.posix.join(path.posix.dirname(name), to)
-      return !existsSync(file(target)) || (heading !== undefined && !anchorsOf(read(target)).includes(heading))
+      return !existsSync(file(target)) || (anchor !== undefined && !anchorsOf(read(target)).includes(anchor))
     })
-    expect(broken.map(([link]) => link)).toEqual([])
+    expect(broken.map(({ link }) => link)).toEqual([])
   })
 
   test('names products as the sandbox sells them', () => {
@@ -107,6 +118,72 @@ describe.each(pages)('%s', (name) => {
     const named = [...page.matchAll(/"sku": "([^"]+)",\s+"name": "([^"]+)"/g)]
     expect(named.filter(([, sku = '', as]) => productNames.get(sku) !== as).map(([text]) => text)).toEqual([])
   })
+})
+
+describe('the index of the documents', () => {
+  const index = read('docs/README.md')
+  const own = (name: string) => !name.endsWith('.png') && name !== 'README.md'
+  const files = readdirSync(file('docs'), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => path.relative(file('docs'), path.join(entry.parentPath, entry.name)))
+    .filter(own)
+
+  test('lists every document once', () => {
+    const rows = index.split('\n').filter((line) => line.startsWith('|'))
+    const listed = linksOf(rows.join('\n')).map(({ to }) => to)
+    expect(listed.toSorted()).toEqual([...files, ...atTheTop.map((name) => `../${name}`)].toSorted())
+  })
+
+  test('says for whom each is', () => {
+    const rows = index.split('\n').filter((line) => line.startsWith('| ['))
+    expect(rows.filter((row) => (row.split('|').at(-2) ?? '').trim().length < 8)).toEqual([])
+  })
+
+  test('is one link away from the README, and so are the pages for someone in need', () => {
+    const linked = linksOf(read('README.md')).map(({ to }) => to)
+    const wanted = ['docs/README.md', 'docs/troubleshooting.md', 'docs/compatibility.md', 'SECURITY.md', 'CHANGELOG.md']
+    expect(linked).toEqual(expect.arrayContaining(wanted))
+  })
+})
+
+describe('the page on troubleshooting', () => {
+  const page = read('docs/troubleshooting.md')
+  const sections = page
+    .split(/^(?=##)/m)
+    .flatMap((text) =>
+      [...text.matchAll(/^### `(\w+)`\n\n([\s\S]*)/g)].map(([, name = '', words = '']) => ({ name, words })),
+    )
+  const names = [...new Set([...Object.keys(errorCodes), ...localReasons])]
+
+  test('has one section for each code and each reason of an error, and for nothing else', () => {
+    expect(sections.map(({ name }) => name).toSorted()).toEqual(names.toSorted())
+    expect(names.length).toBeGreaterThan(80)
+  })
+
+  test('says in each section what to do or what it means, in a sentence of its own', () => {
+    const meanings = errorCodes as Record<string, string>
+    const short = sections.filter(({ name, words }) => words.trim().length < 40 || words.trim() === meanings[name])
+    expect(short).toEqual([])
+  })
+
+  test('has the sections that messages of commands name', () => {
+    const named = names.flatMap(
+      (reason) => sectionOf(new Failure('conflict', 'no', { reason: reason as FailureReason })) ?? [],
+    )
+    expect(named.filter((one) => !one.startsWith('docs/troubleshooting.md#'))).toEqual([])
+    expect(named.filter((one) => !anchorsOf(page).includes(one.split('#')[1] ?? ''))).toEqual([])
+    expect(named.length).toBeGreaterThan(75)
+  })
+})
+
+test('a message named a page that the package did not have', () => {
+  const { files } = JSON.parse(read('package.json')) as { files: string[] }
+  const sources = readdirSync(file('src'), { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'))
+  // A comment is no message.
+  const codeOf = (name: string) => read(`src/${name}`).replaceAll(/^\s*(\*|\/\*|\/\/).*$/gm, '')
+  const named = sources.flatMap((name) => codeOf(name).match(/\bdocs\/[\w/-]+\.md\b/g) ?? [])
+  expect([...new Set(named)].filter((name) => !files.includes(name) || !existsSync(file(name)))).toEqual([])
+  expect(named).toContain('docs/troubleshooting.md')
 })
 
 describe('CONTRIBUTING', () => {
@@ -317,7 +394,10 @@ describe('the page for shops of Shopify', () => {
 
 describe('the page for people on duty', () => {
   const operations = read('docs/operations.md')
-  const page = pages.map(read).join('')
+  const page = pages
+    .filter((name) => name !== 'CHANGELOG.md')
+    .map(read)
+    .join('')
 
   test('says for every way into a review what to do about it', () => {
     const rows = operations.split('\n').filter((line) => line.startsWith('| '))

@@ -11,7 +11,7 @@ const sources = ['src', 'test'].flatMap((folder) =>
     // What suppliers and stores say, and the words themselves.
     .filter((file) => !file.startsWith('test/fixtures/') && file !== 'test/plain-words.test.ts'),
 )
-const pages = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', ...filesIn('docs')]
+const pages = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md', ...filesIn('docs')]
 
 const AVOIDED =
   /\b(told|tellings?|owe[sd]?|doors?|hypothes[ie]s|lets? go|mend(s|ed)?|harbour|whoever|nobody|somebody|anew|for ever|mapping|unclaimed)\b/i

@@ -57,8 +57,11 @@ export function version(): string {
   return (JSON.parse(text) as { version: string }).version
 }
 
-/** Returns where a document of this program is, from the folder that the person is in. */
-export const documentPath = (name: string): string => path.relative(process.cwd(), path.join(ROOT, name))
+/** Returns where a document of this program is, from the folder that the person is in if it is below that one. */
+export function documentPath(name: string): string {
+  const file = path.join(ROOT, name)
+  return path.relative(process.cwd(), file).replace(/^\.\..*/s, () => file)
+}
 
 /** Quotes a word of a command line where the shell would take the word apart. */
 export const quoted = (text: string): string =>

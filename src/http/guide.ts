@@ -68,7 +68,8 @@ Lists give \`items\` and \`next\`; \`next\` goes into \`before\` (of listings: \
 
 Every error has one shape. \`code\` is for machines ([\`ErrorCode\`](#/components/schemas/ErrorCode) lists all of them), \`message\`
 for people; \`fields\` names every fault of the input. \`request_id\` is in the header \`X-Request-Id\` of every answer, too: name it
-when you ask for help.
+when you ask for help. The page \`docs/troubleshooting.md\` of Quayside has a section for each code, such as
+\`docs/troubleshooting.md#reference_reused\`: why it comes, and what to do.
 
 \`\`\`json
 ${JSON.stringify(failureExample, undefined, 2)}

@@ -1,9 +1,7 @@
 /** Reads the migrations, whose SQL every engine understands, and checks which migrations a database lacks. */
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
-import { sql } from 'drizzle-orm'
 import { Failure } from '../errors.ts'
-import { statement } from './statement.ts'
 
 /** One file of the migrations folder. */
 export interface Migration {
@@ -25,11 +23,6 @@ export function readMigrations(folder = new URL('./migrations/', import.meta.url
     return { version: index + 1, name: match?.[2] ?? '', sql, digest: createHash('sha256').update(sql).digest('hex') }
   })
 }
-
-/** The migrations that a database records as applied, in order. */
-export const appliedMigrations = statement(
-  () => sql<Pick<Migration, 'version' | 'name'>>`select version, name from schema_migrations order by version`,
-)
 
 /**
  * The migrations that a database does not have yet.

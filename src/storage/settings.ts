@@ -1,7 +1,13 @@
+import { sql } from 'drizzle-orm'
 import { type Change, type Database, first } from './database.ts'
 import { settings } from './schema.ts'
-import { build, change, uniqueKey } from './statement.ts'
+import { build, change, statement, uniqueKey } from './statement.ts'
 import { deleteBy, rowsBy } from './table.ts'
+
+/** The migrations that the tables were made by, in order. */
+export const appliedMigrations = statement(
+  () => sql<{ version: number; name: string }>`select version, name from schema_migrations order by version`,
+)
 
 const settingByName = rowsBy(settings, ['name'])
 

@@ -706,7 +706,7 @@ describe('a request', () => {
     const { exitCode, stderr } = await run(['status', '--config', config, '--url', other.origin])
     expect(exitCode).toBe(5)
     expect(stderr.replaceAll(/\s+/g, ' ')).toBe(
-      `quayside: no token, or one that is unknown, revoked or expired (unauthenticated, request req-7) No token was sent: the owner token goes only to this configuration's own address on loopback. Give a token of ${other.origin} by --token or QUAYSIDE_TOKEN; that of this configuration is in ${tokenFile}. `,
+      `quayside: no token, or one that is unknown, revoked or expired (unauthenticated, request req-7) No token was sent: the owner token goes only to this configuration's own address on loopback. Give a token of ${other.origin} by --token or QUAYSIDE_TOKEN; that of this configuration is in ${tokenFile}. More: docs/troubleshooting.md#unauthenticated `,
     )
   })
 

@@ -73,7 +73,8 @@ describe('a port that is taken', () => {
     const argv = command === 'sandbox' ? ['sandbox'] : command === 'demo' ? ['serve'] : ['serve', '--config', config]
     const { exitCode, stderr } = await run([...argv, '--port', port], { env })
     expect(exitCode).toBe(5)
-    const advice = 'perhaps the demo: stop it, or take another port by --port'
+    const advice =
+      'perhaps the demo: stop it, or take another port by --port More: docs/troubleshooting.md#address_in_use'
     expect(words(stderr)).toBe(`quayside: another program listens at 127.0.0.1:${port}, ${advice}`)
   })
 })

@@ -96,6 +96,7 @@ export async function openCanaryInstallation() {
 
   return {
     folder,
+    configFile,
     sandbox,
     shop,
     supplier,
