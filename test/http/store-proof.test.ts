@@ -142,9 +142,7 @@ describe('a walk along an order', () => {
     const { healthy, says, walked } = await walk(world, '4711')
     expect(healthy).toBe(false)
     expect(says[0]).toBe(`order failed: ${STORE} has no order 4711 here`)
-    expect(walked[0]?.fix).toBe(
-      'Compare the number with quayside orders list. A paid order is taken within minutes.',
-    )
+    expect(walked[0]?.fix).toBe('Compare the number with quayside orders list. A paid order is taken within minutes.')
     const other = world.api.stores.find(({ id }) => id === OTHER_STORE)
     const found = other && (await orderFindings(world.ordering, other, '1001'))
     expect(found).toMatchObject([{ state: 'failed', detail: `${OTHER_STORE} has no order 1001 here` }])
