@@ -262,6 +262,27 @@ export async function offersOfSkus(
   }
 }
 
+/**
+ * Returns the secrets `whsec_…` that callbacks to a store are signed with now, the newest first. Writes nothing; a service may be
+ * using the database.
+ *
+ * @throws Failure `not_found` without a database; `invalid`, reason `wrong_key`
+ */
+export async function callbackSecretsOf(config: Config, store: string): Promise<Secret[]> {
+  const now = () => Date.now()
+  const read = await openBeside(config)
+  if (!read) throw new Failure('not_found', `there is no database in ${placeName(config)}`)
+  const refused = () => Promise.reject(new Failure('internal', `${placeName(config)} is only read here`))
+  const db: Database = { query: read.query, commit: refused, close: read.close }
+  try {
+    const vault = await openVault({ database: db, keyEncryptionKey: config.keyEncryptionKey, now })
+    const secrets = await openCallbackSecrets({ db, vault, now, newId: createIds(now, randomBytes) })
+    return secrets.of(store).map((secret) => new Secret(secretText(secret)))
+  } finally {
+    await db.close()
+  }
+}
+
 /** Returns the address to which a shop sends its orders; null without a public address. */
 export const webhookOfShop = ({ publicUrl }: Pick<Config, 'publicUrl'>, store: string): string | null =>
   publicUrl === null ? null : storeWebhookUrl(publicUrl, store)

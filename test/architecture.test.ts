@@ -165,7 +165,11 @@ describe('the source', () => {
 
   test('loads the adapter of a kind of store when it opens one, and its questions when one is added', () => {
     const inKind = /^stores\/[a-z]+\//
-    const facts = [...storeKinds.map(({ kind }) => `stores/${kind}/kind.ts`), 'stores/backend/signature.ts']
+    const facts = [
+      ...storeKinds.map(({ kind }) => `stores/${kind}/kind.ts`),
+      'stores/backend/signature.ts',
+      'stores/backend/receiver.ts',
+    ]
     const loading = files.filter((file) => !inKind.test(file) || file.endsWith('/kind.ts'))
     const loaded = loading.flatMap((file) =>
       loadedWith(file).map((target) => ({ target, line: `${file} -> ${target}` })),

@@ -37,6 +37,7 @@ import { listings } from './listings.ts'
 import { orders } from './orders.ts'
 import { prices } from './prices.ts'
 import { purchases, reviews } from './purchases.ts'
+import { receivers } from './receivers.ts'
 import { balance, discrepancies, sweeps } from './reconcile.ts'
 import { sandbox } from './sandbox.ts'
 import { freezes, status } from './status.ts'
@@ -303,6 +304,7 @@ const groups: Record<string, CommandRow[]> = {
     ...tokens,
     ...stores,
     trigger,
+    ...receivers,
     ...webhooks,
     ...dialect,
     ...captures,

@@ -84,7 +84,7 @@ async function visit(io: Io, options: ServiceFlags, report: Report): Promise<Con
     }
     if (config) await checkPublicUrl(config, report)
     checkService(service, config, io.now(), report)
-    await checkStores(config?.stores ?? [], report)
+    await checkStores(config?.stores ?? [], service, report)
   } finally {
     await supplier?.close().catch((error: unknown) => report('warn', 'supplier', messageOf(error)))
   }

@@ -18,9 +18,10 @@ import { type Database, first } from '../storage/database.ts'
 import { makeFolder } from '../storage/files.ts'
 import { assertFree } from '../storage/sqlite/open.ts'
 import { storeOrderByReference } from '../storage/store-orders.ts'
+import type { Callback } from '../stores/backend/callbacks.ts'
+import { aboutCallback, startReceiver } from '../stores/backend/receiver.ts'
 import { CUSTOMER_PREFIX, createCustomer, customerReference } from './customer.ts'
 import { DEMO_STORE, freePort, keepSecret, writeDemoConfig } from './files.ts'
-import { type ShopCallback, startShop } from './shop.ts'
 
 export interface DemoOptions {
   /** The port of the service (default: 8080, or a free port). Supplier, store and console take the next three, or free ports. */
@@ -84,12 +85,15 @@ export async function openDemo(options: DemoOptions): Promise<{ close: () => Pro
   await setUp.close()
   const tokenText = keepSecret(folder, 'store-token', () => token?.reveal() ?? '')
 
-  const shop = await startShop({
-    secret: callbackSecret.reveal(),
+  const shop = await startReceiver({
+    secrets: [callbackSecret.reveal()],
     port: ports.store,
-    onCallback: (callback) => {
+    now: Date.now,
+    onAnswer: ({ callback }) => {
       // Callbacks for the simulated customer are not printed: they would push a person's own orders off the screen.
-      if (!String(callback.data.reference).startsWith(CUSTOMER_PREFIX)) out.write(callbackLine(callback))
+      const isOfCustomer =
+        callback && 'reference' in callback.data && callback.data.reference.startsWith(CUSTOMER_PREFIX)
+      if (callback && !isOfCustomer) out.write(callbackLine(callback))
     },
   })
   const append = (text: string) => appendFileSync(path.join(folder, 'quayside.log'), text, { mode: 0o600 })
@@ -125,7 +129,7 @@ export async function openDemo(options: DemoOptions): Promise<{ close: () => Pro
       customer.stop()
       out.write('\nStopping …\n')
       await app.close()
-      await shop.close()
+      shop.close()
       await sandbox.close()
     },
   }
@@ -157,30 +161,9 @@ async function freeNumber(db: Database): Promise<number> {
  * Returns what the demo store prints of a callback, wrapped for a terminal of 80 columns. The licence keys may be shown: the
  * sandbox makes them, and they are worth nothing.
  */
-export function callbackLine({ type, data, test }: ShopCallback): string {
-  const lead = `  store ◂ ${type.padEnd(17)}${test ? 'TEST ' : ''}`
-  const order = `order ${data.reference}`
-  const line = (text: string): string => sentence(plain(text), 80, { lead })
-  switch (type) {
-    case 'line.fulfilled':
-      return line(`${order}, line ${data.line}: ${(data.keys as string[]).join(' ')}`)
-    case 'line.failed':
-      return line(`${order}, line ${data.line}: ${data.code}: ${data.message}`)
-    case 'line.held':
-      return line(`${order}, line ${data.line} waits: ${data.message}`)
-    case 'line.resumed':
-      return line(`${order}, line ${data.line} is bought now`)
-    case 'order.closed':
-      return line(`${order} is ${data.state}`)
-    case 'listings.changed': {
-      const listings = data.listings as { sku: string; price: string; currency: string; stock: number | null }[]
-      const [first] = listings
-      const one = first ? `${first.sku} ${first.price} ${first.currency}, stock ${first.stock ?? 'unknown'}` : ''
-      return line(listings.length === 1 ? one : `${listings.length} listings`)
-    }
-    default:
-      return line('')
-  }
+export function callbackLine(callback: Callback): string {
+  const lead = `  store ◂ ${callback.type.padEnd(17)}${callback.test ? 'TEST ' : ''}`
+  return sentence(plain(aboutCallback(callback)), 80, { lead })
 }
 
 /** Returns the text that the demo prints once everything runs. It fits a terminal of 80 columns. */

@@ -6,10 +6,10 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { text } from 'node:stream/consumers'
 import { expect, type TestContext, test } from 'vitest'
-import { startShop } from '../../src/demo/shop.ts'
 import { startCheckedSandbox } from '../support/checked-sandbox.ts'
 import { DIALECT } from '../support/delivery.ts'
 import { freePort } from '../support/free-port.ts'
+import { startShop } from '../support/recording-store.ts'
 import { until } from '../support/service-process.ts'
 
 const REPOSITORY = path.join(import.meta.dirname, '../..')

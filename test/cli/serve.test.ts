@@ -65,16 +65,22 @@ describe('what runs in the foreground', () => {
 
   it('prints the licence keys of a line below each other where they do not fit beside each other', () => {
     const keys = ['X5AUX-GSMXU-KG7U6-6VF96-BW5V8', 'MZ3JD-BULEZ-GQZ8J-8KG8T-R9SLA']
-    const data = { reference: '1001', line: '1', keys }
-    const callback = { id: 'c1', type: 'line.fulfilled', timestamp: '', data }
-    expect(callbackLine(callback)).toBe(`  store ◂ line.fulfilled   order 1001, line 1: ${keys[0]}
+    const of = { store: 'demo-quaysi00', reference: '1001', line: '1', sku: 'GAM-RAIL4', quantity: 2 }
+    const head = { id: 'c1', timestamp: '' }
+    const fulfilled = { ...of, keys, delivered: 2, complete: true }
+    expect(
+      callbackLine({ ...head, type: 'line.fulfilled', data: fulfilled }),
+    ).toBe(`  store ◂ line.fulfilled   order 1001, line 1: ${keys[0]}
                            ${keys[1]}
 `)
-    const failed = {
-      ...callback,
-      type: 'line.failed',
-      data: { ...data, code: 'out_of_stock', message: 'none is left '.repeat(9) },
-    }
+    const data = {
+      ...of,
+      state: 'failed',
+      code: 'out_of_stock',
+      message: 'none is left '.repeat(9),
+      advice: '',
+    } as const
+    const failed = { ...head, type: 'line.failed', data } as const
     expect(widest(callbackLine(failed))).toBeLessThanOrEqual(80)
   })
 

@@ -1,6 +1,6 @@
 /** The secret that callbacks to a store are signed with, and how it is changed without losing one. */
 import { describe, expect, test } from 'vitest'
-import { startShop } from '../../src/demo/shop.ts'
+import { startShop } from '../support/recording-store.ts'
 import { audit, callbackSecrets } from '../../src/storage/schema.ts'
 import { build } from '../../src/storage/statement.ts'
 import { backendStore } from '../../src/stores/backend/backend.ts'

@@ -124,7 +124,7 @@ const FIELDS: { [Type in StoreUpdate['type']]: (keyof Extract<StoreUpdate, { typ
 }
 
 /** Returns the `data` of a callback. Its fields must keep their sequence, because a repeat must have the same body. */
-function dataOf(update: StoreUpdate & OfKeys & { keys?: string[] }): object {
+export function dataOf(update: StoreUpdate & OfKeys & { keys?: string[] }): object {
   const { store, reference } = update.order
   const fields = Object.fromEntries(FIELDS[update.type].map((name) => [name, update[name as keyof typeof update]]))
   const of = { store, reference }
@@ -140,7 +140,7 @@ const discard = (body: Dispatcher.ResponseData['body'], signal: AbortSignal): Pr
   body.dump({ limit: ANSWER_MAX, signal }).catch(() => {})
 
 /** Receivers should store a callback and answer at once. For a receiver that does not, a repeat is cheaper than a longer wait. */
-const DEADLINE_MS = 15_000
+export const DEADLINE_MS = 15_000
 /** Where only the status of an answer is used, at most so many bytes of its body are read. */
 const ANSWER_MAX = 8192
 /** Listings in one callback, some 30 KiB. Every backend takes a body of this size, and can store it within the deadline. */
@@ -149,11 +149,14 @@ const BATCH_SIZE = 100
 const CONNECTIONS_MAX = 8
 
 function refusal(status: number): NotConfirmed {
-  const advice = ADVICE[status] ?? (status >= 300 && status < 400 ? ADVICE[300] : undefined)
+  const advice = adviceOn(status)
   return refused(status, `answered ${status}${advice ? `: ${advice}` : ''}`)
 }
 
-/** The most frequent meaning of a status, for the person who sets up the store. */
+/** Returns the most frequent meaning of a status, for the person who sets up the store. */
+export const adviceOn = (status: number): string | undefined =>
+  ADVICE[status] ?? (status >= 300 && status < 400 ? ADVICE[300] : undefined)
+
 const ADVICE: Record<number, string> = {
   300: 'redirects are not followed; configure the address that it leads to',
   401: 'it did not accept the signature; compare its secret with the one of this store, and its clock',

@@ -1,5 +1,5 @@
 /** The store of a torture run, in a process of its own: it records each callback in a file before it answers. */
-import { startShop } from '../../../src/demo/shop.ts'
+import { startShop } from '../../support/recording-store.ts'
 
 export interface StoreSettings {
   secret: string

@@ -1,6 +1,6 @@
 /** The judge of a torture run must be able to find what it is there for. */
 import { describe, expect, test } from 'vitest'
-import type { ShopCallback } from '../../../src/demo/shop.ts'
+import type { ShopCallback } from '../../support/recording-store.ts'
 import { type Evidence, judge } from './verdict.ts'
 
 const reference = (line: string, generation = 1): string => `q1.demo-ab12cd34.t1.${line}.1.${generation}`

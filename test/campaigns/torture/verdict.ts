@@ -2,7 +2,7 @@
  * The verdict on a run: the supplier's books against the store's own record. Pure, and without a word of the service,
  * but for its list of deliveries, since what it acknowledged only it can show.
  */
-import type { ShopCallback } from '../../../src/demo/shop.ts'
+import type { ShopCallback } from '../../support/recording-store.ts'
 import type { LedgerReport } from '../../../src/sandbox/ledger.ts'
 import { type Cancellation, type KeysDecision, keysHandedOverAfterCancellation } from '../../support/cancelled-keys.ts'
 import { doubleChargesIn, standingCharges } from '../../support/charges.ts'

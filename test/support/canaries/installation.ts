@@ -6,11 +6,11 @@ import { closeSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync, wr
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { DEMO_STORE, writeDemoConfig } from '../../../src/demo/files.ts'
-import { startShop } from '../../../src/demo/shop.ts'
 import { openSetUp } from '../../../src/installation.ts'
 import { startSandbox } from '../../../src/sandbox/server.ts'
 import { DIALECT } from '../delivery.ts'
 import { freePort } from '../free-port.ts'
+import { startShop } from '../recording-store.ts'
 import { until } from '../service-process.ts'
 import { startHostileProxy } from './hostile-proxy.ts'
 

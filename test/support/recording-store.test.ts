@@ -3,7 +3,7 @@ import { appendFileSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { type Shop, startShop } from '../../src/demo/shop.ts'
+import { type Shop, startShop } from './recording-store.ts'
 
 const secretBytes = Buffer.from('0123456789abcdef0123456789abcdef')
 const secret = `whsec_${secretBytes.toString('base64')}`

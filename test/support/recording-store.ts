@@ -1,7 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { appendFileSync, existsSync, readFileSync, truncateSync } from 'node:fs'
 import { createServer, type IncomingHttpHeaders } from 'node:http'
-import { addressOf, closeServer, listen } from '../sandbox/server.ts'
+import { addressOf, closeServer, listen } from '../../src/sandbox/server.ts'
 
 /** One callback as received. Its data is not interpreted. */
 export interface ShopCallback {
