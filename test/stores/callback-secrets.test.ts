@@ -1,12 +1,12 @@
 /** The secret that callbacks to a store are signed with, and how it is changed without losing one. */
 import { describe, expect, test } from 'vitest'
-import { startShop } from '../support/recording-store.ts'
 import { audit, callbackSecrets } from '../../src/storage/schema.ts'
 import { build } from '../../src/storage/statement.ts'
 import { backendStore } from '../../src/stores/backend/backend.ts'
 import { openCallbackSecrets } from '../../src/stores/backend/signature.ts'
 import { type ApiWorld, OTHER_STORE, openApi } from '../support/api-world.ts'
 import { run, widest } from '../support/cli-run.ts'
+import { startShop } from '../support/recording-store.ts'
 import { STORE } from '../support/test-app.ts'
 
 const DAY_MS = 86_400_000

@@ -9,6 +9,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { backendStore } from '../../src/stores/backend/backend.ts'
 import { secretText, signatureHeaders } from '../../src/stores/backend/signature.ts'
 import type { Store } from '../../src/stores/store.ts'
+import { run } from '../support/cli-run.ts'
 import { freePort } from '../support/free-port.ts'
 import { until } from '../support/service-process.ts'
 
@@ -189,6 +190,18 @@ describe.each(receivers)('the receiver in $name on the page for backend develope
       expect(await post(given, text), JSON.stringify(given)).toBe(401)
     }
     expect(stored().map(({ id }) => id)).toEqual(['msg_01hf7yat00'])
+  })
+
+  runs(`passes every check of \`quayside check receiver\`${needs}`, { timeout: 120_000 }, async () => {
+    const { url, stored } = await start(receiver)
+    const { exitCode, stdout } = await run(['check', 'receiver', url, '--json'], {
+      env: { QUAYSIDE_SECRET: secretText(secret) },
+    })
+    const { checks } = JSON.parse(stdout) as { checks: { passed: boolean }[] }
+    expect(checks.filter(({ passed }) => !passed)).toEqual([])
+    expect({ exitCode, checks: checks.length }).toEqual({ exitCode: 0, checks: 13 })
+    expect(stored(), 'each id once, and none that was refused').toHaveLength(11)
+    expect(stored().filter(({ body }) => JSON.parse(body).test !== true)).toEqual([])
   })
 
   runs(`accepts nothing where its secret is not set${needs}`, { timeout: 120_000 }, async () => {

@@ -3,11 +3,11 @@ import { createServer, type RequestListener } from 'node:http'
 import { type AddressInfo, createServer as createTcpServer } from 'node:net'
 import { Readable } from 'node:stream'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { startShop } from '../support/recording-store.ts'
 import { backendStore, readListingAnswer } from '../../src/stores/backend/backend.ts'
 import { secretText, signatureHeaders } from '../../src/stores/backend/signature.ts'
 import type { Store } from '../../src/stores/store.ts'
 import { TEST_NOW } from '../support/database.ts'
+import { startShop } from '../support/recording-store.ts'
 
 const secret = randomBytes(32)
 const update: Parameters<Store['fulfil']>[0] = {
