@@ -13,22 +13,24 @@ export async function runListen(io: Io, options: ListenFlags): Promise<undefined
   const { secrets, store } = await secretsFor(io, options)
   const { aboutCallback, startReceiver } = await import('../stores/backend/receiver.ts')
   const { protocol, hostname, port } = new URL(store?.address ?? 'none:')
-  const isHere = protocol === 'http:' && isLoopback(hostname)
+  const own = protocol === 'http:' && isLoopback(hostname) ? Number(port || 80) : undefined
   const receiver = await startReceiver({
     secrets,
-    port: options.port ?? (isHere ? Number(port || 80) : PORT),
+    port: options.port ?? own ?? PORT,
     now: io.now,
     forwardTo,
     onAnswer: ({ status: answered, why, callback }) => {
       if (options.json) return void io.stdout.write(`${JSON.stringify({ answered, why, callback })}\n`)
       const lead = `${new Date(io.now()).toISOString().slice(11, 19)}  `
       const type = plain(callback?.type ?? 'refused').padEnd(WIDEST_TYPE)
-      const texts = [callback && aboutCallback(callback), callback?.test && 'a test', why && `${answered}, ${why}`]
-      io.stdout.write(sentence(plain(texts.filter(Boolean).join('; ')), proseWidth(io), { lead: `${lead}${type}  ` }))
+      const about = callback ? `${aboutCallback(callback)}${callback.test ? ', a test' : ''}` : `answered ${answered}`
+      io.stdout.write(sentence(plain(about), proseWidth(io), { lead: `${lead}${type}  ` }))
+      const fault = callback ? `answered ${answered}: ${why}` : plain(why ?? '')
+      if (why) io.stdout.write(sentence(`-> ${fault}`, proseWidth(io), { lead: ' '.repeat(lead.length) }))
     },
   })
   if (!options.json) io.stderr.write(`Listening at ${receiver.url}; Ctrl-C ends it.\n`)
-  if (store && !(isHere && new URL(receiver.url).port === (port || '80'))) {
+  if (store && receiver.port !== own) {
     const move = `Quayside sends the callbacks of ${store.id} to ${store.address}. Set its callbackUrl to ${receiver.url}, and restart it.`
     io.stderr.write(sentence(move, proseWidth(io)))
   }

@@ -78,8 +78,7 @@ export async function secretsFor({ env }: Io, { secretFile, store, config }: Sec
   const backends = settings.stores.filter((one) => kindOf(one).shop === null)
   const [only, other] = backends.filter(({ id }) => store === undefined || id === store)
   const ids = backends.map(({ id }) => id).join(', ') || 'none'
-  if (!only || other)
-    throw new Failure('invalid', `which store? Of those that get callbacks there are ${ids}: use --store`)
+  if (!only || other) throw new Failure('invalid', `which store? By --store, name one that gets callbacks: ${ids}`)
   const { callbackSecretsOf } = await import('../installation.ts')
   return { secrets: (await callbackSecretsOf(settings, only.id)).map((one) => one.reveal()), store: only }
 }

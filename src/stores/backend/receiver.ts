@@ -46,6 +46,7 @@ export async function startReceiver(options: ReceiverOptions) {
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
   return {
+    port,
     url: `http://${HOST}:${port}/callbacks`,
     close: () => {
       server.close()
@@ -98,7 +99,7 @@ async function forward(to: string, given: IncomingHttpHeaders, body: Buffer): Pr
 export function aboutCallback({ type, data }: Callback): string {
   switch (type) {
     case 'line.fulfilled':
-      return `order ${data.reference}, line ${data.line}: ${data.keys.join(' ')}`
+      return `order ${data.reference}, line ${data.line}: ${data.keys.join(' ') || (data.keysUrl ?? 'no new keys')}`
     case 'line.failed':
       return `order ${data.reference}, line ${data.line}: ${data.code}: ${data.message}`
     case 'line.held':
