@@ -10,6 +10,7 @@ import { Secret } from '../secret.ts'
 import { placeName } from '../storage/database-place.ts'
 import { backend } from '../stores/backend/kind.ts'
 import { shopKinds } from '../stores/kinds.ts'
+import { isLoopback } from '../stores/store-settings.ts'
 import { CONFIG_FILE } from './client.ts'
 import { type Io, print, proseWidth } from './command.ts'
 import type { InitOptions } from './commands.ts'
@@ -91,10 +92,13 @@ const SHOPS_TO_ADD = shopKinds.map(
   ({ kind, label }): Pair => [`stores add ${kind}`, `connects your shop, where it is one of ${label}`],
 )
 
+const LISTEN: Pair = ['listen', 'receives and prints callbacks, while there is no backend']
+
 function nextOf({ config }: Plan, option: string): Pair[] {
   const next: Pair[] = [
     ...(config.stores.length > 0 ? [] : SHOPS_TO_ADD),
     ['doctor', 'checks all of this end to end'],
+    ...(config.stores.some(({ address }) => isLoopback(new URL(address).hostname)) ? [LISTEN] : []),
     ['serve', 'runs it, until Ctrl-C'],
     ['sync --follow', 'beside it: reads the catalogue and shows how far it is'],
   ]

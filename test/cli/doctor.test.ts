@@ -426,6 +426,23 @@ describe('doctor', () => {
     expect((await examine(config)).failed).toEqual([expect.stringMatching(/^callbacks: .*ECONNREFUSED/)])
   })
 
+  it('failed before the first start, for a service and a backend that are not there yet', async () => {
+    const callbackUrl = `${await refusedOrigin()}/callbacks`
+    const stores = [{ id: 'shop-4f7k2m9q', kind: 'backend', name: 'Shop', callbackUrl }]
+    const { config, service } = await startSetUp({ config: { stores } })
+    await service.close()
+    const { exitCode, failed, of } = await examine(config)
+    expect({ exitCode, failed }).toEqual({ exitCode: 0, failed: [] })
+    expect(of('service')).toMatchObject([{ level: 'warn', fix: expect.stringContaining('npm start') }])
+    expect(of('callbacks')).toMatchObject([
+      {
+        level: 'warn',
+        message: expect.stringContaining('ECONNREFUSED'),
+        fix: expect.stringContaining('quayside listen'),
+      },
+    ])
+  })
+
   it('does not ask for a backend where a shop takes no connection, and says what tries the key of one that does', async () => {
     const shop = { kind: 'woocommerce', name: 'Shop' }
     const away = await refusedOrigin()

@@ -35,6 +35,25 @@ function cloned(onTestFinished: TestContext['onTestFinished']) {
   return {
     folder,
     start,
+    /** Starts a line of the shell in a terminal of its own. `stop` is its Ctrl-C, and gives all that it has written. */
+    terminal: (line: string) => {
+      const child = spawn('bash', ['-c', `exec ${line}`], { cwd: folder, env: environment, detached: true })
+      running.push(child)
+      let output = ''
+      for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (output += String(chunk)))
+      const exit = once(child, 'close')
+      onTestFinished(
+        () => void (child.exitCode === null && child.signalCode === null && process.kill(-(child.pid ?? 0), 'SIGKILL')),
+      )
+      return {
+        output: () => output,
+        stop: async () => {
+          process.kill(-(child.pid ?? 0), 'SIGINT')
+          await exit
+          return output
+        },
+      }
+    },
     /** Runs a line of the shell to its end. */
     shell: async (line: string) => {
       const child = spawn('bash', ['-c', line], { cwd: folder, env: environment })
@@ -117,14 +136,14 @@ test('the demo runs, init sets up the real thing beside it, doctor finds no faul
   expect((await service.exit)[0]).toBe(0)
 })
 
-test('the README leads from a clone to the first licence key of a supplier with another dialect, in six commands', async ({
+test('the README leads from a clone to the first licence key, printed, of a supplier with another dialect, in seven commands', async ({
   onTestFinished,
 }) => {
-  const { folder, start, shell } = cloned(onTestFinished)
+  const { folder, start, terminal, shell } = cloned(onTestFinished)
   const [port, supplierPort, storePort] = [await freePort(), await freePort(), await freePort()]
   const commands = commandsOfTheReadme()
-  expect(commands).toHaveLength(6)
-  const [install, init = '', doctor = '', serve = '', listings = '', order = ''] = commands
+  expect(commands).toHaveLength(7)
+  const [install, init = '', doctor = '', listen = '', serve = '', listings = '', order = ''] = commands
   expect(install, 'which has run where this test runs').toBe('npm ci')
 
   // What a reader has, in place of the examples.
@@ -136,19 +155,20 @@ test('the README leads from a clone to the first licence key of a supplier with 
     command
       .replace('https://supplier.example/api/v1', supplierUrl)
       .replace('reseller-v1.1', 'contrary')
-      .replace('https://shop.example/callbacks', `http://127.0.0.1:${storePort}/callbacks`)
+      .replace('127.0.0.1:4000', `127.0.0.1:${storePort}`)
       .replace('127.0.0.1:8080', `127.0.0.1:${port}`)
 
   const made = await shell(`${own(init)} --port ${port}`)
   expect(made).toMatchObject({ code: 0, err: '' })
-  const [token = '', secret = ''] = ['token', 'callback secret'].map(
-    (name) => new RegExp(`^  ${name} +(\\S+)$`, 'm').exec(made.out)?.[1],
-  )
-  const shop = await startShop({ secret, port: storePort })
-  onTestFinished(() => shop.close())
-  expect(await shell(own(doctor))).toMatchObject({ code: 0 })
-  const service = start('serve')
-  expect(serve, 'which runs quayside serve').toBe('npm start')
+  const [, token = ''] = /^ {2}token +(\S+)$/m.exec(made.out) ?? []
+  const checked = await shell(own(doctor))
+  expect(checked, checked.out).toMatchObject({ code: 0 })
+  expect(checked.out).toContain('WARN  service: Quayside is not running')
+  const said = checked.out.replaceAll(/\s+/g, ' ')
+  expect(said).toMatch(/WARN callbacks: \S+ of \S+ takes no connection \(ECONNREFUSED\) -> .*`npx quayside listen`/)
+  const listener = terminal(own(listen))
+  await until('listen', async () => listener.output().includes(`Listening at http://127.0.0.1:${storePort}/callbacks`))
+  const service = terminal(own(serve))
   let sku = ''
   await until('the catalogue', async () => {
     const { out } = await shell(own(listings))
@@ -157,7 +177,9 @@ test('the README leads from a clone to the first licence key of a supplier with 
   })
   const taken = await shell(own(order).replace('qs_s_…', token).replace('GAM-RAIL4', sku))
   expect(JSON.parse(taken.out), taken.out).toMatchObject({ success: true, data: { reference: '1001' } })
-  await until('the licence key', () => shop.keys().get('1001/1'))
-  service.child.kill('SIGTERM')
-  expect((await service.exit)[0]).toBe(0)
+  const printed = /^\d\d:\d\d:\d\d {2}line\.fulfilled +order 1001, line 1: [A-Z0-9-]{10,}$/m
+  await until('the licence key', async () => printed.test(listener.output()))
+  await until('the end of the order', async () => listener.output().includes('order 1001 is fulfilled'))
+  expect(await service.stop()).toContain('service.stopped')
+  expect(await listener.stop()).not.toContain('refused')
 })

@@ -121,7 +121,7 @@ const groups: { why: string; words: Record<string, string> }[] = [
   {
     why: 'our own HTTP answers, which have the envelope of the API on purpose, and what HTTP itself defines',
     words: {
-      data: 'demo http',
+      data: 'http',
       request_id: 'cli http storage',
       'retry-after': 'http',
       'x-request-id': 'http',
