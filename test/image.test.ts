@@ -4,12 +4,12 @@ import { chmodSync, chownSync, lstatSync, mkdtempSync, readdirSync, readFileSync
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { afterAll, beforeAll, describe, expect, type TestContext, test } from 'vitest'
-import { startShop } from './support/recording-store.ts'
 import { startCheckedSandbox } from './support/checked-sandbox.ts'
 import { DIALECT } from './support/delivery.ts'
 import { buildImage, type Image, ignoreOf } from './support/dockerfile.ts'
 import { freePort } from './support/free-port.ts'
 import { isNeeded } from './support/needs.ts'
+import { startShop } from './support/recording-store.ts'
 import { until } from './support/service-process.ts'
 
 const context = path.join(import.meta.dirname, '..')

@@ -1,9 +1,9 @@
 /** What the story of `npm run demo` needs of a store, and the usual one. A store keeps its own record, which is the judge. */
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { startShop } from '../support/recording-store.ts'
 import type { SetUp } from '../../src/installation.ts'
 import type { Sandbox } from '../../src/sandbox/server.ts'
+import { startShop } from '../support/recording-store.ts'
 import { pagesOf, readPage } from './customer.ts'
 import { escaped, linksIn, textOf } from './html.ts'
 

@@ -153,7 +153,7 @@ function checksFor({ secrets, now, newId }: CheckOptions): Record<keyof typeof f
   const large = example('line.fulfilled', { keys: Array(KEYS_OF_LARGE).fill(EXAMPLE_KEYS[0]) })
   const wide = example('line.fulfilled', { sku: WIDE.repeat(PIECE_BYTES) })
   const again = good('a callback that came again, after it was refused and then cut off,', { body: wide })
-  const indented = JSON.stringify(JSON.parse(example('line.resumed', { noted: 'é é' })), undefined, 2)
+  const indented = JSON.stringify(JSON.parse(example('line.failed', { message: 'é é' })), undefined, 2)
   return {
     genuine: [genuine],
     forged: [

@@ -2,10 +2,11 @@
  * The verdict on a run: the supplier's books against the store's own record. Pure, and without a word of the service,
  * but for its list of deliveries, since what it acknowledged only it can show.
  */
-import type { ShopCallback } from '../../support/recording-store.ts'
+
 import type { LedgerReport } from '../../../src/sandbox/ledger.ts'
 import { type Cancellation, type KeysDecision, keysHandedOverAfterCancellation } from '../../support/cancelled-keys.ts'
 import { doubleChargesIn, standingCharges } from '../../support/charges.ts'
+import type { ShopCallback } from '../../support/recording-store.ts'
 import { isOurs, lineOf as lineOfReference, orderOf, partOf } from '../../support/references.ts'
 import type { SentDelivery } from './back-office.ts'
 import { brokenClaims, type ClaimEvidence, chargedBeyond, replacedBy } from './claims-verdict.ts'
