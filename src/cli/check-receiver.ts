@@ -20,8 +20,9 @@ export async function runCheckReceiver(io: Io, options: SecretFlags, given: stri
   }
   const failed = checks.filter(({ passed }) => !passed).length
   const passed = failed === 0
+  const counts = checks.length === 1 ? 'No other callback was sent.' : `${failed} of ${checks.length} failed.`
   if (options.json) io.stdout.write(`${JSON.stringify({ receiver: url, passed, checks }, undefined, 2)}\n`)
-  else io.stdout.write(`\n${sentence(passed ? PASSED : `${failed} of ${checks.length} failed.`, proseWidth(io))}`)
+  else io.stdout.write(`\n${sentence(passed ? PASSED : counts, proseWidth(io))}`)
   return passed ? exitCodes.ok : exitCodes.failed
 }
 

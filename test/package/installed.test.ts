@@ -132,31 +132,40 @@ describe.runIf(runs)(`the package${needs}`, () => {
     expect(left.filter((one) => one.isFile() && !one.name.startsWith('.')).map(({ name }) => name)).toEqual([])
   })
 
-  test('sets up, below the folder it is called in, and starts there', { timeout: INSTALL_MS }, async () => {
+  test('sets up, below the folder it is called in, and gets the first licence key there', {
+    timeout: INSTALL_MS,
+  }, async () => {
     const sandbox = await startCheckedSandbox({ dialect: DIALECT, apiKey: API_KEY })
     try {
       const cwd = empty('shop')
       writeFileSync(path.join(cwd, 'key.txt'), API_KEY, { mode: 0o644 })
       await run(cwd, 'npm', 'install', archive)
+      const port = await freePort()
       const url = `http://127.0.0.1:${await freePort()}/callbacks`
       const said = await run(
-        ...([cwd, 'npx', 'quayside', 'init', '--yes', '--base-url', sandbox.baseUrl] as const),
+        ...([cwd, 'npx', 'quayside', 'init', '--yes', '--base-url', sandbox.baseUrl, '--port', String(port)] as const),
         ...['--api-key-file', 'key.txt', '--dialect', 'reseller-v1.1', '--callback-url', url],
       )
       expect(said).toContain('npx quayside doctor')
       expect(readdirSync(cwd).sort()).toEqual(
         expect.arrayContaining(['config', 'data', 'node_modules', 'package.json']),
       )
-      const service = await start(
-        cwd,
-        'service.started',
-        'npx',
-        'quayside',
-        'serve',
-        '--port',
-        String(await freePort()),
-      )
+      await run(cwd, 'npx', 'quayside', 'doctor')
+      const listener = await start(cwd, `Listening at ${url}`, 'npx', 'quayside', 'listen')
+      const service = await start(cwd, 'service.started', 'npx', 'quayside', 'serve')
+      const [, token = ''] = /^ {2}token +(\S+)$/m.exec(said) ?? []
+      const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+      let sku = ''
+      await until('the catalogue', async () => {
+        sku = /^(\S+) +synced +.* [1-9]\d+ /m.exec(await run(cwd, 'npx', 'quayside', 'listings', 'list'))?.[1] ?? ''
+        return sku !== ''
+      })
+      const body = JSON.stringify({ reference: '1001', lines: [{ id: '1', sku, quantity: 1 }] })
+      const taken = await fetch(`http://127.0.0.1:${port}/api/v1/orders`, { method: 'POST', headers, body })
+      expect(taken.status).toBe(202)
+      await until('the licence key', async () => /line 1: [A-Z0-9-]{10,}$/m.test(listener.output()))
       await service.stop()
+      await listener.stop()
     } finally {
       await sandbox.close()
     }

@@ -8,6 +8,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { createIds } from '../../src/ids.ts'
 import { checkReceiver } from '../../src/stores/backend/receiver-check.ts'
 import { run, widest } from '../support/cli-run.ts'
+import { refusedOrigin } from '../support/supplier-server.ts'
 
 const secret = Buffer.alloc(32, 7)
 const secretText = `whsec_${secret.toString('base64')}`
@@ -256,6 +257,14 @@ test('says on a terminal what is wrong and what to change, and ends with exit co
 `)
   expect(stdout).toMatch(/\n1 of 13 failed\.\n$/)
   expect(widest(stdout)).toBeLessThanOrEqual(80)
+})
+
+test('says that nothing listens there, and sends nothing else', async () => {
+  const env = { QUAYSIDE_SECRET: secretText }
+  const { exitCode, stdout } = await run(['check', 'receiver', `${await refusedOrigin()}/callbacks`], { env })
+  expect(exitCode).toBe(1)
+  expect(stdout).toMatch(/^FAIL {2}genuine: a genuine callback got no answer: nothing listens at/)
+  expect(stdout).toMatch(/-> let it listen there, [^>]*\n\nNo other callback was sent\.\n$/)
 })
 
 test('prints one document with --json, and the exit code 0 where all passed', async () => {

@@ -118,7 +118,7 @@ async function* piecesOf(bytes: Buffer, sleep: CheckOptions['sleep'], way: 'in p
 
 /** What to do where a check fails. */
 const fixes = {
-  genuine: 'answer 2xx to a callback that verifies: store it, and work on it later',
+  genuine: 'let it listen there, and answer 2xx to a callback that verifies: store it, and work on it later',
   forged: 'compute the MAC over webhook-id.webhook-timestamp.body, compare all of it, and only then go on',
   stale: 'refuse a webhook-timestamp that is more than 300 s off: else a recorded callback can be sent again',
   unsigned: 'answer 401 where one of the three headers is absent, before its value is used',
