@@ -56,7 +56,7 @@ const allowed: Record<string, string[]> = {
   'log.ts': ['domain'],
 }
 /** Nothing more of what a client does, so that the sandbox cannot agree with a bug of ours. */
-const sandboxShares = ['dialect/dialect.ts', 'domain/money.ts', 'domain/text-layout.ts', 'errors.ts']
+const sandboxShares = ['dialect/dialect.ts', 'domain/html.ts', 'domain/money.ts', 'domain/text-layout.ts', 'errors.ts']
 /** Where several implementations stand behind one port, and the resources of the API: a second level of folders. */
 const nested = /^(stores|storage)\/[a-z]+\/[^/]+$|^http\/api\/[^/]+$/
 
@@ -91,9 +91,9 @@ const budgets: Record<string, number> = {
   console: 6_520,
   demo: 420,
   dialect: 455,
-  domain: 5_375,
+  domain: 5_415,
   fitting: 1_650,
-  http: 6_020,
+  http: 6_150,
   inbox: 1_730,
   keys: 735,
   listings: 1_945,

@@ -2,10 +2,10 @@
 
 import { alertText, type StoredKind } from '../domain/alert-kinds.ts'
 import { counted, duration } from '../domain/figures.ts'
+import { type Html, html, type Piece } from '../domain/html.ts'
 import { Failure } from '../errors.ts'
 import type { StatusView } from '../http/api/status.ts'
 import type { ItemOf } from '../http/api/table.ts'
-import { type Html, html, type Piece } from '../http/html.ts'
 import { act, actOnSeveral, doToEach, forOperators, idsOf, maybeReason, selectField, textField, tick } from './forms.ts'
 import { listPage } from './list-page.ts'
 import { section } from './lists.ts'

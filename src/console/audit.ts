@@ -1,6 +1,7 @@
 /** Who did what: every action of people and stores, newest first. */
+
+import { type Html, html } from '../domain/html.ts'
 import type { ItemOf } from '../http/api/table.ts'
-import { type Html, html } from '../http/html.ts'
 import { filterField, filters } from './forms.ts'
 import { listPage, type Seen } from './list-page.ts'
 import { ago, clockTag } from './words.ts'

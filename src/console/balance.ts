@@ -1,8 +1,8 @@
 /** Where the money went: the balance at the supplier, explained to the cent. */
 
 import { grouped } from '../domain/figures.ts'
+import { type Html, html, type Piece } from '../domain/html.ts'
 import type { AnswerOf } from '../http/api/table.ts'
-import { type Html, html, type Piece } from '../http/html.ts'
 import { lessThan } from './listing-actions.ts'
 import { facts, type Step, section, steps } from './lists.ts'
 import { mark } from './marks.ts'

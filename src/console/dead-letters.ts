@@ -1,9 +1,9 @@
 /** The page of dead letters: deliveries to us and messages to stores. All of them have used up their attempts. */
 
 import { counted } from '../domain/figures.ts'
+import { type Html, html } from '../domain/html.ts'
 import { effectLabels } from '../domain/labels.ts'
 import type { StatusView } from '../http/api/status.ts'
-import { type Html, html } from '../http/html.ts'
 import { deliveryTable, replayedNotice, replayForm } from './deliveries.ts'
 import { actOnSeveral, doToEach, idsOf, needsRole, notNow, tick } from './forms.ts'
 import { listPage, type Seen } from './list-page.ts'

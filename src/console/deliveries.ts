@@ -1,11 +1,11 @@
 /** The list of deliveries, and the requests that were refused before they became deliveries. */
 
 import { counted } from '../domain/figures.ts'
+import { type Html, html, type Piece } from '../domain/html.ts'
 import { type DeliveryState, deliveryLabels } from '../domain/labels.ts'
 import { eventNames } from '../domain/supplier.ts'
 import type { StatusView } from '../http/api/status.ts'
 import type { AnswerOf, ItemOf } from '../http/api/table.ts'
-import { type Html, html, type Piece } from '../http/html.ts'
 import {
   act,
   actOnSeveral,

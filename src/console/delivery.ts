@@ -1,9 +1,9 @@
 /** One delivery: what it says, what became of it, its body once it is revealed, and its replay. */
 
 import { counted, grouped } from '../domain/figures.ts'
+import { type Html, html } from '../domain/html.ts'
 import { deliveryLabels } from '../domain/labels.ts'
 import type { AnswerOf, ItemOf } from '../http/api/table.ts'
-import { type Html, html } from '../http/html.ts'
 import { eventText, replayEffect, senderOf } from './deliveries.ts'
 import { act, needsRole, notNow } from './forms.ts'
 import { type Fact, facts, notice, section } from './lists.ts'

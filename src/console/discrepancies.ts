@@ -1,10 +1,10 @@
 /** The pages of the differences between our purchases and the supplier's orders, and of the sweeps that look for them. */
 
 import { counted, duration, grouped } from '../domain/figures.ts'
+import { type Html, html } from '../domain/html.ts'
 import { countsByWord, discrepancyLabels, runLabels, wordOf } from '../domain/labels.ts'
 import type { StatusView } from '../http/api/status.ts'
 import type { AnswerOf } from '../http/api/table.ts'
-import { type Html, html } from '../http/html.ts'
 import { act, forOperators } from './forms.ts'
 import { listPage } from './list-page.ts'
 import { figures, section, sectionHead } from './lists.ts'

@@ -1,9 +1,9 @@
 /** The page of the dry run: what a sync would change, shown while the dry run goes on and after its end. */
 
 import { counted, grouped } from '../domain/figures.ts'
+import { type Html, html } from '../domain/html.ts'
 import { listingLabels, runLabels } from '../domain/labels.ts'
 import type { AnswerOf } from '../http/api/table.ts'
-import { type Html, html } from '../http/html.ts'
 import { act, forOperators } from './forms.ts'
 import { figures, pagesRead, section, sectionHead } from './lists.ts'
 import { live } from './live.ts'

@@ -1,7 +1,7 @@
 /** Controls, and actions that say what they will do. */
 import type { PersonRole } from '../access/sessions.ts'
+import { type Html, html, type Piece } from '../domain/html.ts'
 import { Failure } from '../errors.ts'
-import { type Html, html, type Piece } from '../http/html.ts'
 import type { Visit } from './page.ts'
 
 /** What an action will do, in the order in which people ask: Money, Store, Undo. */

@@ -1,9 +1,9 @@
 /** The page of held prices: each with the new price, the computation of that price, and the action that releases it. */
 
+import { type Html, html } from '../domain/html.ts'
 import { listingLabels, listingReasons } from '../domain/labels.ts'
 import { parseDecimal } from '../domain/money.ts'
 import type { ItemOf } from '../http/api/table.ts'
-import { type Html, html } from '../http/html.ts'
 import { forOperators } from './forms.ts'
 import { listPage } from './list-page.ts'
 import { nameOf, priceSteps } from './listing.ts'

@@ -1,8 +1,8 @@
 /** What all pages share: the head, the navigation with what waits for a person, the notice, and pages about failures. */
 import type { SessionCaller } from '../access/sessions.ts'
 import { countText } from '../domain/figures.ts'
+import { type Html, html, type Piece } from '../domain/html.ts'
 import type { StatusView } from '../http/api/status.ts'
-import { type Html, html, type Piece } from '../http/html.ts'
 import { assets } from './assets.ts'
 import { mark } from './marks.ts'
 import { type NavigationEntry, type Notice, navigationGroups, type Shown } from './page.ts'

@@ -1,7 +1,8 @@
 /** A page that is a list: its heading, its filters, its rows (or a text on what would be here), and the link to the next page. */
+
+import { type Html, html, type Piece } from '../domain/html.ts'
 import type { StatusView } from '../http/api/status.ts'
 import type { AnswerOf, ItemOf, OperationId } from '../http/api/table.ts'
-import { type Html, html, type Piece } from '../http/html.ts'
 import { section } from './lists.ts'
 import type { NavigationEntry, OperationInput, Page, Shown, Visit } from './page.ts'
 import { type Column, empty, type None, pager, table } from './tables.ts'

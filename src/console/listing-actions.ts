@@ -1,9 +1,9 @@
 /** What people do with a listing. Each action is posted to the page of the listing, wherever the action is drawn. */
 
+import { type Html, html } from '../domain/html.ts'
 import { formatDecimal, parseDecimal } from '../domain/money.ts'
 import { Failure } from '../errors.ts'
 import type { AnswerOf } from '../http/api/table.ts'
-import { type Html, html } from '../http/html.ts'
 import { type ActionForm, act, hidden, reasonField, textField } from './forms.ts'
 import { type Action, byOperator, done, type Visit } from './page.ts'
 import { money } from './words.ts'

@@ -1,9 +1,9 @@
 /** One listing: what the store has, what it should have and why, the prices that it had before, and what a person can do. */
 
 import { grouped } from '../domain/figures.ts'
+import { type Html, html } from '../domain/html.ts'
 import { listingLabels } from '../domain/labels.ts'
 import type { AnswerOf } from '../http/api/table.ts'
-import { type Html, html } from '../http/html.ts'
 import { forOperators, notNow } from './forms.ts'
 import { type Drawn, listingAct, listingActions, releaseAct } from './listing-actions.ts'
 import { facts, section, steps } from './lists.ts'

@@ -1,11 +1,11 @@
 /** What the stores sell: the list, and the way to each listing. */
 
 import { counted, grouped } from '../domain/figures.ts'
+import { type Html, html } from '../domain/html.ts'
 import { listingLabels, reasonText } from '../domain/labels.ts'
 import type { ListingState } from '../domain/listing.ts'
 import type { StatusView } from '../http/api/status.ts'
 import type { ItemOf } from '../http/api/table.ts'
-import { type Html, html } from '../http/html.ts'
 import { filterField, filters, selectField } from './forms.ts'
 import { listPage, type Seen } from './list-page.ts'
 import { listingPath } from './listing-actions.ts'

@@ -1,7 +1,7 @@
 /** Facts, figures, what waits for a person, and the timeline. */
 import { duration } from '../domain/figures.ts'
+import { type Html, html, type Piece } from '../domain/html.ts'
 import type { Sign } from '../domain/labels.ts'
-import { type Html, html, type Piece } from '../http/html.ts'
 import { mark, sign } from './marks.ts'
 import type { Notice } from './page.ts'
 import { ageOf, clock, dayOf, timeTag } from './words.ts'

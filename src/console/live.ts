@@ -1,6 +1,6 @@
 /** Parts of a page that stay current: htmx reads each part again every few seconds, and replaces it if it has changed. */
 import { createHash } from 'node:crypto'
-import { type Html, html } from '../http/html.ts'
+import { type Html, html } from '../domain/html.ts'
 
 /** Returns the content with its digest. The browser sends the digest along when it asks again. */
 export const withDigest = (content: Html): Html =>

@@ -1,6 +1,7 @@
 /** Marks of states, after sea marks: each tells its state by a shape and a word, and only then by a colour. */
+
+import { type Html, html } from '../domain/html.ts'
 import type { Label, Sign } from '../domain/labels.ts'
-import { type Html, html } from '../http/html.ts'
 
 const shapes = {
   done: html`<path d="M6 .8 11.4 11H.6z" stroke="none"/>`,

@@ -1,7 +1,8 @@
 /** The claims of an order: which of its keys do not work, the message for the supplier, and the decisions of an operator. */
+
+import { type Html, html } from '../domain/html.ts'
 import { hasLeft } from '../domain/store-order.ts'
 import type { AnswerOf } from '../http/api/table.ts'
-import { type Html, html } from '../http/html.ts'
 import {
   act,
   formOf,

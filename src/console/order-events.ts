@@ -1,10 +1,10 @@
 /** What happened to an order, from the day it was placed to its latest update, as entries of its timeline. */
 
 import { counted } from '../domain/figures.ts'
+import { type Html, html } from '../domain/html.ts'
 import { clicksOf } from '../domain/key-page.ts'
 import { decisionLabels, plainName, purchaseLabels, type Sign } from '../domain/labels.ts'
 import type { AnswerOf } from '../http/api/table.ts'
-import { type Html, html } from '../http/html.ts'
 import { inARow, type LogEvent } from './lists.ts'
 import { money, sentenceOf } from './words.ts'
 

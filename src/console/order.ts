@@ -2,13 +2,13 @@
 
 import { counted } from '../domain/figures.ts'
 import type { HoldReason } from '../domain/hold.ts'
+import { type Html, html, type Piece } from '../domain/html.ts'
 import { holdLabels, lineLabels, purchaseLabels } from '../domain/labels.ts'
 import { amountText, parseDecimal } from '../domain/money.ts'
 import { isOver } from '../domain/purchase.ts'
 import { currentParts, hasLeft } from '../domain/store-order.ts'
 import type { StatusView } from '../http/api/status.ts'
 import type { AnswerOf } from '../http/api/table.ts'
-import { type Html, html, type Piece } from '../http/html.ts'
 import {
   act,
   formOf,

@@ -1,10 +1,10 @@
 /** The page of what customers bought in the stores, the newest first. A person can search by reference, supplier order or SKU. */
 
 import { counted, duration } from '../domain/figures.ts'
+import { type Html, html, type Piece } from '../domain/html.ts'
 import { lineLabels, orderLabels, purchaseLabels } from '../domain/labels.ts'
 import { orderStates } from '../domain/store-order.ts'
 import type { AnswerOf, ItemOf } from '../http/api/table.ts'
-import { type Html, html, type Piece } from '../http/html.ts'
 import { filters, hidden, selectField } from './forms.ts'
 import { listPage } from './list-page.ts'
 import { inARow, type Tab, tabs } from './lists.ts'

@@ -1,9 +1,9 @@
 /** What a page of the console is. Pages, their actions and their live parts are data, and the routes are made from this data. */
 import type { PersonRole, SessionCaller } from '../access/sessions.ts'
+import type { Html } from '../domain/html.ts'
 import type { Sign } from '../domain/labels.ts'
 import type { StatusView } from '../http/api/status.ts'
 import type { AnswerOf, OperationId, PathNameOf, QueryNameOf } from '../http/api/table.ts'
-import type { Html } from '../http/html.ts'
 
 export interface NavigationEntry {
   /** Pieces that vary start with a colon: `/orders/:id`. */

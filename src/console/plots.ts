@@ -4,7 +4,7 @@
  */
 
 import { counted, duration, grouped, lastsText } from '../domain/figures.ts'
-import { type Html, html } from '../http/html.ts'
+import { type Html, html } from '../domain/html.ts'
 import { numbersTable } from './tables.ts'
 
 /** The area in which a plot draws, in units of its view box of 360 by 164. */

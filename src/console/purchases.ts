@@ -2,9 +2,9 @@
 
 import { countText } from '../domain/figures.ts'
 import { type HoldReason, holdReasons } from '../domain/hold.ts'
+import { type Html, html, type Piece } from '../domain/html.ts'
 import { holdLabels } from '../domain/labels.ts'
 import type { ItemOf } from '../http/api/table.ts'
-import { type Html, html, type Piece } from '../http/html.ts'
 import { listPage } from './list-page.ts'
 import { type Tab, tabs } from './lists.ts'
 import { mark } from './marks.ts'

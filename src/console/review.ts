@@ -1,10 +1,10 @@
 /** One purchase that waits for a person: what is known of it side by side, and the decisions with what each will do. */
 
 import { counted } from '../domain/figures.ts'
+import { type Html, html, type Piece } from '../domain/html.ts'
 import { decisionLabels, discrepancyLabels, plainName, purchaseLabels } from '../domain/labels.ts'
 import { amountText, parseDecimal } from '../domain/money.ts'
 import type { AnswerOf } from '../http/api/table.ts'
-import { type Html, html, type Piece } from '../http/html.ts'
 import { type Choice, hidden, needsRole, notNow, pick, reasonField, textField } from './forms.ts'
 import { type Fact, facts, folded, type LogEvent, section, sectionHead, timeline } from './lists.ts'
 import { mark, stateMark } from './marks.ts'

@@ -1,8 +1,8 @@
 /** The page of settings: the settings in force, which secrets are set, how secrets are rotated, and who may come in. */
 
 import { counted } from '../domain/figures.ts'
+import { type Html, html, type Piece } from '../domain/html.ts'
 import type { AnswerOf, ItemOf } from '../http/api/table.ts'
-import { type Html, html, type Piece } from '../http/html.ts'
 import { act, needsRole, notNow, selectField, textField } from './forms.ts'
 import { notice, section } from './lists.ts'
 import { mark } from './marks.ts'

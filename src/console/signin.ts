@@ -1,7 +1,7 @@
 /** Signing in and out: the link and its page, the cookie, and the page about one's own session. */
 import type { IncomingHttpHeaders } from 'node:http'
 import { LINK_MS, type PersonRole, SESSION_MS, type SignOutScope } from '../access/sessions.ts'
-import { type Html, html } from '../http/html.ts'
+import { type Html, html } from '../domain/html.ts'
 import { act, hidden } from './forms.ts'
 import { landing } from './layout.ts'
 import { facts, section } from './lists.ts'

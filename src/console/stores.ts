@@ -1,10 +1,10 @@
 /** Stores: where each is, how publishing to it and reading from it go, and what a person can do about a store. */
 
 import { counted, duration, grouped } from '../domain/figures.ts'
+import { type Html, html } from '../domain/html.ts'
 import { countsByWord, listingLabels, type Sign } from '../domain/labels.ts'
 import type { ListingState } from '../domain/listing.ts'
 import type { AnswerOf, ItemOf } from '../http/api/table.ts'
-import { type Html, html } from '../http/html.ts'
 import { triggerBody } from '../http/input.ts'
 import { act, formOf, needsRole, notNow, selectField, textField } from './forms.ts'
 import { listPage } from './list-page.ts'

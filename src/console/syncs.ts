@@ -1,10 +1,10 @@
 /** The pages of sync runs: the list, the request for a run, and each run with its changes from the old to the new value. */
 
 import { counted, duration, grouped } from '../domain/figures.ts'
+import { type Html, html } from '../domain/html.ts'
 import { runLabels } from '../domain/labels.ts'
 import type { StatusView } from '../http/api/status.ts'
 import type { ItemOf } from '../http/api/table.ts'
-import { type Html, html } from '../http/html.ts'
 import { act, forOperators } from './forms.ts'
 import { changeText, heldPriceParts } from './held-prices.ts'
 import { figures, pagesRead, section, sectionHead, tabs } from './lists.ts'

@@ -1,5 +1,5 @@
 /** Tables have rows on a desk and cards on a phone. Their roles are written out, because `display: grid` removes native roles. */
-import { type Html, html, type Piece } from '../http/html.ts'
+import { type Html, html, type Piece } from '../domain/html.ts'
 
 /** Kinds of columns. Numbers stand to the right. On a phone, a top cell is beside the row's header, a plain cell has no heading. */
 const kinds = {

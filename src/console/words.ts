@@ -1,6 +1,6 @@
 /** Numbers, amounts, times and stores as people read them. Instants come as the API gives them, ISO 8601 in UTC. */
 import { age, countText, money as moneyText } from '../domain/figures.ts'
-import { type Html, html, type Piece } from '../http/html.ts'
+import { type Html, html, type Piece } from '../domain/html.ts'
 import type { Visit } from './page.ts'
 
 const SMALL = ['no', 'one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight', 'nine', 'ten', 'eleven', 'twelve']

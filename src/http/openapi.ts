@@ -126,13 +126,28 @@ const groups: Record<string, { description: string; pieces: string[] }> = {
   Orders: { description: 'Store orders: stores place them, people watch them.', pieces: ['orders'] },
   Listings: {
     description: 'What each store sells, for which price, and what was pushed to it.',
-    pieces: ['listings', 'stores'],
+    pieces: ['listings', 'stores', 'held-prices'],
   },
   Service: {
     description: 'The state of the service, and the switch for buying.',
-    pieces: ['status', 'activity', 'events', 'freeze', 'unfreeze', 'balance', 'backups', 'keys'],
+    pieces: [
+      'status',
+      'activity',
+      'events',
+      'alerts',
+      'freeze',
+      'unfreeze',
+      'balance',
+      'backups',
+      'keys',
+      'settings',
+      'audit',
+    ],
   },
-  Purchases: { description: 'Orders of ours at the supplier.', pieces: ['purchases', 'discrepancies', 'sweeps'] },
+  Purchases: {
+    description: 'Orders of ours at the supplier.',
+    pieces: ['purchases', 'claims', 'discrepancies', 'sweeps'],
+  },
   Deliveries: {
     description: 'What came from the supplier, and our webhooks there.',
     pieces: ['deliveries', 'webhooks', 'captures'],

@@ -1,6 +1,7 @@
 /** The HTML of the page of keys. It stands in the name of the shop, and names no customer. */
+
+import { type Html, html, type Piece } from '../domain/html.ts'
 import { countsOf, replacements, type ShownLine } from '../domain/key-page.ts'
-import { type Html, html, type Piece } from '../http/html.ts'
 import type { OpenedPage, SealedKey } from './key-pages.ts'
 import { type RedeemText, redeemText } from './redeem.ts'
 import { type Language, type Texts, textsIn } from './texts.ts'

@@ -1,7 +1,6 @@
 /** How customers redeem their keys: texts of the merchant in Markdown. HTML is shown as text, and nothing is loaded from elsewhere. */
-import { raw } from 'hono/html'
 import MarkdownIt from 'markdown-it'
-import type { Html } from '../http/html.ts'
+import { Html } from '../domain/html.ts'
 
 export interface RedeemText {
   /** The supplier's id of a product, and a category of the supplier. Without both, the text is for every key. */
@@ -43,7 +42,7 @@ export function redeemText(texts: readonly RedeemText[], of: Redeemed | undefine
     fitting.find(({ category }) => category !== undefined) ??
     fitting[0]
   if (!nearest) return undefined
-  return raw(markdown.render(inLanguage(nearest.text, language))) as unknown as Html
+  return new Html(markdown.render(inLanguage(nearest.text, language)))
 }
 
 function inLanguage(text: RedeemText['text'], tag: string): string {

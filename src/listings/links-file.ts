@@ -2,7 +2,6 @@ import { isUtf8 } from 'node:buffer'
 import { Readable } from 'node:stream'
 import { setImmediate as pause } from 'node:timers/promises'
 import { parse } from 'csv-parse'
-import { stringify } from 'csv-stringify/sync'
 import { grouped } from '../domain/figures.ts'
 import {
   type Delimiter,
@@ -401,8 +400,9 @@ function lineCounter(buffer: Buffer) {
 export const FILE_START = '\ufeff'
 
 /** Returns rows as lines of a file. Cells that a spreadsheet would take for formulas are escaped. */
-export const csvText = (rows: string[][]): string =>
-  stringify(
-    rows.map((row) => row.map(escapedCell)),
-    { record_delimiter: 'windows', quoted_match: /[\r\n]/ },
-  )
+export const csvText = (rows: string[][]): string => rows.map((row) => `${row.map(csvCell).join(',')}\r\n`).join('')
+
+function csvCell(cell: string): string {
+  const text = escapedCell(cell)
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
+}

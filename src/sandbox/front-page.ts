@@ -1,10 +1,10 @@
 /** The page at the sandbox's own address. It shows what the sandbox can do, from the tables that the sandbox runs on. */
 import { type Request, Router } from 'express'
-import { html } from 'hono/html'
+import { type Html, html } from '../domain/html.ts'
 import { sentence } from '../domain/text-layout.ts'
 import { controls } from './control-table.ts'
 import { type FaultName, factsOf, faultOptions, faultSubjects, faultTable, matchFields } from './faults.ts'
-import { createPanel, type Html, type PanelParts } from './panel.ts'
+import { createPanel, type PanelParts } from './panel.ts'
 
 interface Row {
   name: string

@@ -1,7 +1,7 @@
 /** What a person sees and does on the sandbox's own page: faults as buttons, orders, the ledger, the customer of a demo. */
 import { type Request, type RequestHandler, Router, urlencoded } from 'express'
-import { html } from 'hono/html'
 import { z } from 'zod'
+import { type Html, html } from '../domain/html.ts'
 import { formatDecimal } from '../domain/money.ts'
 import { messageOf } from '../errors.ts'
 import { isFromThisMachine } from './control.ts'
@@ -26,7 +26,6 @@ export interface PanelParts extends ControlParts {
   demo: SandboxDemo | undefined
 }
 
-export type Html = ReturnType<typeof html>
 /** The report on a press of a button, and the typed amount where the press was refused. */
 interface Said {
   text: string | Html

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { axisSteps, barPlot, monotonePath, tideCurve, tideStaff, timePlot } from '../../src/console/plots.ts'
 import { clock, dayOf, money, sentenceOf } from '../../src/console/words.ts'
 import { counted, duration, grouped } from '../../src/domain/figures.ts'
-import { html } from '../../src/http/html.ts'
+import { html } from '../../src/domain/html.ts'
 
 const labels = Array.from({ length: 24 }, (_, hour) => `${String(hour).padStart(2, '0')}:00`)
 

@@ -1,15 +1,22 @@
 import { describe, expect, test } from 'vitest'
 import { openApi } from '../support/api-world.ts'
 
+interface Documented {
+  paths: Record<string, Record<string, { operationId: string; summary: string }>>
+  webhooks: Record<string, { post: { operationId: string } }>
+  components: { schemas: Record<string, { properties?: object }> }
+}
+
 async function openPage() {
   const { url } = await openApi()
   const address = `${url}/api/v1/docs`
   const answer = await fetch(address)
   const html = await answer.text()
-  const sources = [...html.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, source = '']) => source)
-  const files = sources.filter((source) => source !== 'data:,')
-  return { url, address, answer, html, files }
+  const document = (await (await fetch(`${url}/api/v1/openapi.json`)).json()) as Documented
+  return { url, address, answer, html, document }
 }
+
+const all = (html: string, pattern: RegExp) => [...html.matchAll(pattern)].map(([, found = '']) => found)
 
 describe('the page about the API', () => {
   test('is there for everybody, without a token', async () => {
@@ -18,63 +25,74 @@ describe('the page about the API', () => {
     expect(html).toContain('<title>Quayside API</title>')
   })
 
-  test('gets everything from the service itself', async () => {
-    const { address, html, files } = await openPage()
-    expect(html).not.toMatch(/https?:|"\/\//)
-    const types: (string | null)[] = []
-    for (const file of files) {
-      const part = await fetch(new URL(file, address))
-      expect(part.status, file).toBe(200)
-      expect((await part.text()).length).toBeGreaterThan(0)
-      types.push(part.headers.get('content-type'))
+  test('begins with the guide, and has each operation, callback and schema of the document', async () => {
+    const { html, document } = await openPage()
+    expect(html).toContain('<h2 id="placing-an-order">Placing an order</h2>')
+    const anchors = all(html, / id="([^"]+)"/g)
+    const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
+      Object.entries(methods).map(([method, one]) => ({ ...one, path, method: method.toUpperCase() })),
+    )
+    expect(operations.length).toBeGreaterThan(80)
+    for (const { method, path, operationId } of operations) {
+      expect(html, path).toContain(`<b class="tag">${method}</b> <code>${path}</code>`)
+      expect(anchors).toContain(operationId)
     }
-    expect(types.map((type) => type?.split(';')[0])).toEqual([
-      'text/css',
-      'application/json',
-      'text/javascript',
-      'text/javascript',
+    expect(anchors).toEqual(
+      expect.arrayContaining([
+        ...Object.values(document.webhooks).map(({ post }) => post.operationId),
+        ...Object.keys(document.components.schemas).map((name) => `/components/schemas/${name}`),
+      ]),
+    )
+    expect(html).toMatch(/<dt><code>lines\[\]\.\w+<\/code>|<dt><code>lines<\/code>/)
+    expect(html).toContain('Asks for a store token with the scope <code>orders</code>.')
+    expect(html).toContain('Asks for no token.')
+  })
+
+  test('has one place for each of its links', async () => {
+    const { html } = await openPage()
+    const anchors = all(html, / id="([^"]+)"/g)
+    expect(anchors.filter((anchor, at) => anchors.indexOf(anchor) !== at)).toEqual([])
+    const links = all(html, / href="#([^"]+)"/g)
+    expect(links).toContain('/components/schemas/ErrorCode')
+    expect(links.filter((link) => !anchors.includes(link))).toEqual([])
+  })
+
+  test('shows no text of the document as markup', async () => {
+    const { html } = await openPage()
+    expect(html).toContain('Authorization: Bearer &lt;token&gt;')
+    expect(html).not.toContain('<token>')
+  })
+
+  test('loads nothing but its style sheet, which is kept for good while it stays the same', async () => {
+    const { address, answer, html } = await openPage()
+    expect(all(html, /(?:src|<link [^>]*href)="([^"]+)"/g)).toEqual([
+      'data:,',
+      expect.stringMatching(/^docs\/\w+\.css$/),
     ])
+    expect(html).not.toMatch(/<script|<style|<form|<img|<iframe|style=|\son\w+=/)
+    const style = await fetch(new URL(all(html, /stylesheet" href="([^"]+)"/g)[0] ?? '', address))
+    expect([style.status, style.headers.get('content-type'), style.headers.get('cache-control')]).toEqual([
+      200,
+      'text/css; charset=utf-8',
+      'public, max-age=31536000, immutable',
+    ])
+    expect(await style.text()).not.toMatch(/url\(|@import/)
+    expect(answer.headers.get('cache-control')).toBe('no-cache')
   })
 
-  test('carries a policy under which no script or style of its own text runs, and none of a stranger', async () => {
-    const { answer, html } = await openPage()
-    const policy = answer.headers.get('content-security-policy') ?? ''
-    expect(policy).toMatch(/^default-src 'none'; script-src 'self'; style-src 'self';/)
-    expect(policy).toContain("frame-ancestors 'none'")
-    expect(policy).not.toMatch(/unsafe|https?:|\*/)
-    expect(html).not.toMatch(/<script>|<style|style=|\son\w+=/)
+  test('carries a policy under which no script runs, nothing is sent, and nothing of a stranger is shown', async () => {
+    const { answer } = await openPage()
+    expect(answer.headers.get('content-security-policy')).toBe(
+      "default-src 'none'; style-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    )
+    expect(answer.headers.get('referrer-policy')).toBe('no-referrer')
   })
 
-  test('sends no request of the API and shows the address to no validator', async () => {
-    const { address } = await openPage()
-    const start = await (await fetch(`${address}/start.js`)).text()
-    expect(start).toContain('supportedSubmitMethods: []')
-    expect(start).toContain('validatorUrl: null')
-  })
-
-  test('keeps the files of the package for good and its own for no time', async () => {
-    const { address, files } = await openPage()
-    const kept = async (file: string) => (await fetch(new URL(file, address))).headers.get('cache-control')
-    const packaged = files.filter((file) => /\d+\.\d+\.\d+\//.test(file))
-    expect(packaged).toHaveLength(2)
-    for (const file of packaged) expect(await kept(file)).toBe('public, max-age=31536000, immutable')
-    for (const file of ['docs', 'docs/start.js']) expect(await kept(file)).toBe('no-cache')
-  })
-
-  test('serves nothing else of the package', async () => {
-    const { url, address, files } = await openPage()
-    const folder = files.find((file) => file.endsWith('.css'))?.replace(/[^/]+$/, '')
-    for (const name of [
-      'package.json',
-      'index.html',
-      'swagger-ui-bundle.js.map',
-      '',
-      '..%2fpackage.json',
-      '%2e%2e%2f',
-    ]) {
-      expect((await fetch(`${url}/api/v1/${folder}${name}`)).status, name).toBe(404)
+  test('serves nothing else beside it', async () => {
+    const { url, address } = await openPage()
+    for (const name of ['docs/', 'docs/console.css', 'docs/..%2fpackage.json', 'docs/package.json']) {
+      expect((await fetch(`${url}/api/v1/${name}`)).status, name).toBe(404)
     }
-    expect((await fetch(`${address}/`)).status).toBe(404)
     expect((await fetch(address, { method: 'POST' })).status).toBe(405)
   })
 })

@@ -24,17 +24,18 @@ import { statusOperations } from './status.ts'
 import { storeOperations } from './stores.ts'
 import { tokenOperations } from './tokens.ts'
 
-/** Makes the API, to be mounted under /api/v1. Only the description of the API and the page drawn from it need no token. */
+/** Makes the API, to be mounted under /api/v1. Only the description of the API and the page made of it need no token. */
 export function apiRouter(operations: Operation[], authenticate: Authenticate): Router {
+  let made: string | undefined
   /** The document is made at the first request and kept as text, because as objects it takes a megabyte. */
-  let document: string | undefined
+  const document = (): string => {
+    made ??= JSON.stringify(openApiDocument(operations))
+    return made
+  }
   return routerOf(operations, authenticate)
-    .get('/openapi.json', (_request, response) => {
-      document ??= JSON.stringify(openApiDocument(operations))
-      response.type('json').send(document)
-    })
+    .get('/openapi.json', (_request, response) => void response.type('json').send(document()))
     .all('/openapi.json', methodNotAllowed('GET, HEAD'))
-    .use(referenceRouter())
+    .use(referenceRouter(document))
 }
 
 export const apiOperations = (context: ApiContext): Operation[] => groupsOf(context).flatMap((group) => listed(group))
