@@ -1,6 +1,5 @@
 /** A channel by e-mail, over the mail server that the owner names. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createTransport } from 'nodemailer'
 import { messageOf } from '../errors.ts'
 import type { Secret } from '../secret.ts'
 import type { Channel, SendResult } from './channel.ts'
@@ -21,8 +20,10 @@ const DEADLINE_MS = 60_000
 export function emailChannel({ address, from, to }: EmailChannelOptions): Pick<Channel, 'send' | 'close'> {
   const url = new URL(address.reveal())
   const domain = from.slice(from.lastIndexOf('@') + 1)
-  const transport = () =>
-    createTransport({
+  const transport = async () => {
+    // Most installations send no e-mail: the library is loaded with the first one.
+    const { createTransport } = await import('nodemailer')
+    return createTransport({
       url: url.href,
       // A password is never sent in clear text to another machine.
       requireTLS: url.username !== '' && !isLoopback(url.hostname),
@@ -33,10 +34,11 @@ export function emailChannel({ address, from, to }: EmailChannelOptions): Pick<C
       disableFileAccess: true,
       disableUrlAccess: true,
     })
+  }
   const closed = Promise.withResolvers<undefined>()
   return {
     send: async (message): Promise<SendResult> => {
-      const mail = transport()
+      const mail = await transport()
       const sending = mail.sendMail({
         from,
         to: [...to],

@@ -3,7 +3,7 @@ import { performance } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { is } from 'drizzle-orm'
 import { getTableConfig, SQLiteTable } from 'drizzle-orm/sqlite-core'
-import pg from 'pg'
+import type pg from 'pg'
 import { duration } from '../../domain/figures.ts'
 import { Failure, messageOf } from '../../errors.ts'
 import { type Database, throwUncaught } from '../database.ts'
@@ -11,6 +11,7 @@ import { readMigrations } from '../migration-files.ts'
 import * as schema from '../schema.ts'
 import { jsonSetting } from '../settings.ts'
 import type { WorkerLease } from '../worker-lease.ts'
+import * as driver from './driver.ts'
 import { ask, type Candidate, elect, RUNNING } from './lease.ts'
 import { migrate } from './migrate.ts'
 import { type Engine, type EngineOptions, end, engineOver, postgresDatabase } from './postgres.ts'
@@ -125,7 +126,7 @@ export async function openPostgres(options: OpenOptions): Promise<SharedDatabase
 
 function connectedEngine(connection: pg.ClientConfig, options: EngineOptions): Engine {
   const poolOf = (max: number, answerMs = ANSWER_MS): pg.Pool => {
-    const pool = new pg.Pool({ ...connection, max, query_timeout: answerMs, Client })
+    const pool = new driver.Pool({ ...connection, max, query_timeout: answerMs, Client })
     // When a connection breaks, the query on it reports that. A connection that is not in use is replaced when it is needed.
     pool.on('error', ignore)
     pool.on('connect', (made) => made.on('error', ignore))
@@ -189,7 +190,7 @@ function asFailure(cause: unknown, url: string): Failure {
 }
 
 /** A connection that takes its password from the address alone: `pg` would also read PGPASSWORD, or a file of its user. */
-class Client extends pg.Client {
+class Client extends driver.Client {
   constructor(config: pg.ClientConfig = {}) {
     super(config)
     const { password, searchParams } = new URL(config.connectionString ?? '')
