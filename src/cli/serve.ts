@@ -1,5 +1,7 @@
 /** The two commands that stay in the foreground until a signal: the service, and the sandbox alone. */
 import { statSync, writeSync } from 'node:fs'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { type Config, dialectFileOf, loadConfig } from '../config/config.ts'
 import { Failure, messageOf } from '../errors.ts'
 import { createLog, terminalLine } from '../log.ts'
@@ -62,7 +64,22 @@ async function startService(io: Io, configFile: string, { config: named, port, r
   const link = io.isTerminal && role !== 'worker' ? await app.consoleLink() : null
   if (link !== null) io.stdout.write(`\n${consoleLinkText(link)}\n`)
   io.stderr.write(`Quayside listens at ${app.url}\n`)
+  setTimeout(giveBackMemory, SETTLED_MS).unref()
   return app
+}
+
+/** By now a usual start has ended: what was loaded is compiled, and the catalogue is read. */
+const SETTLED_MS = 20_000
+
+/**
+ * Gives the memory that the start has used back to the system: some 50 MB of 190. V8 collects when it needs room, and a service
+ * that waits for orders needs none. It takes 50 ms, once.
+ */
+function giveBackMemory(): void {
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as (options: { type: 'major'; flavor: 'last-resort' }) => void
+  setFlagsFromString('--no-expose-gc')
+  collect({ type: 'major', flavor: 'last-resort' })
 }
 
 function onFatal(failure: Error): void {

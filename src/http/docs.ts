@@ -85,9 +85,9 @@ function pageOf(
   const headings: string[] = []
   const { rules } = markdown.renderer
   rules.heading_open = (tokens, index) => {
-    const title = tokens[index + 1]?.content ?? ''
-    headings.push(title)
-    return `<h2 id="${title.toLowerCase().replaceAll(' ', '-')}">`
+    const heading = tokens[index + 1]?.content ?? ''
+    headings.push(heading)
+    return `<h2 id="${anchorOf(heading)}">`
   }
   // What is wider than a phone is moved by touch, or by the keys of a reader who can focus it.
   rules.fence = (tokens, index) => `<pre tabindex="0">${html`<code>${tokens[index]?.content}</code>`}</pre>`
@@ -161,13 +161,13 @@ ${typeof shape.examples?.[0] === 'object' && html`<pre tabindex="0"><code>${JSON
 <header><a class="brand" href="#top">Quayside API</a><a class="open" href="#menu">Contents</a></header>
 <nav id="menu" aria-label="Contents">
 <a class="shut" href="#top">Close</a>
-<div><h2>Guide</h2><ul>${headings.map((title) => link(title.toLowerCase().replaceAll(' ', '-'), title))}</ul></div>
+<div><h2>Guide</h2><ul>${headings.map((heading) => link(anchorOf(heading), heading))}</ul></div>
 <div><h2>Operations</h2>${groups.map(({ name, inside }) => html`<details><summary>${name}</summary><ul>${inside.map(({ path, one }) => link(one.operationId, path.startsWith('/') ? one.operationId : path))}</ul></details>`)}</div>
 <ul>${link('schemas', 'Schemas')}</ul>
 </nav>
 </div>
 <main id="main">
-<header class="title"><h1>Quayside API</h1><p class="quiet">For machines: <a href="openapi.json">openapi.json</a>, in OpenAPI 3.1. All paths are below <code>/api/v1</code>.</p></header>
+<header class="stack"><h1>Quayside API</h1><p class="quiet">For machines: <a href="openapi.json">openapi.json</a>, in OpenAPI 3.1. All paths are below <code>/api/v1</code>.</p></header>
 <article class="stack">${guide}</article>
 ${groups.map(({ name, description, inside }) => html`<section class="quay" id="${name}"><h2>${name}</h2><p class="quiet">${description}</p>${inside.map(({ method, path, one }) => operation(method, path, one))}</section>`)}
 <section class="quay stack wide" id="schemas"><h2>Schemas</h2>${Object.entries(components.schemas).map(schema)}</section>
@@ -176,6 +176,8 @@ ${groups.map(({ name, description, inside }) => html`<section class="quay" id="$
 </html>
 `}`
 }
+
+const anchorOf = (heading: string): string => heading.toLowerCase().replaceAll(' ', '-')
 
 const nameOf = (reference: string): string => reference.slice(reference.lastIndexOf('/') + 1)
 

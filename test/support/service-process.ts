@@ -35,11 +35,13 @@ export type Installation = Awaited<ReturnType<typeof openInstallation>>
 /**
  * @param settings of a supplier that settles sooner than the usual one
  * @param more settings of the configuration
+ * @param secrets further ones, by the names of their files
  */
 export async function openInstallation(
   onTestFinished: TestContext['onTestFinished'],
   settings: Partial<typeof DIALECT> = {},
   more: object = {},
+  secrets: Record<string, string> = {},
 ) {
   const folder = mkdtempSync(path.join(tmpdir(), 'quayside-process-'))
   const apiKey = 'sk_test_0123456789abcdef'
@@ -57,6 +59,7 @@ export async function openInstallation(
     dialect: dialectFile,
     more: { ordering: { tickSeconds: 1 }, ...more },
   })
+  for (const [name, text] of Object.entries(secrets)) keepSecret(folder, name, () => text)
   if (isOnPostgres) {
     const url = await newPostgresUrl()
     keepSecret(folder, 'database-url', () => url)
@@ -98,10 +101,11 @@ export async function openInstallation(
     withDatabase,
     folder,
     configFile,
-    /** @param crash where it kills itself, such as `intended` */
-    start: async (crash?: string) => {
+    /** @param crash where it kills itself, such as `intended` @param first what is loaded before everything else */
+    start: async (crash?: string, first?: string) => {
       const entry = path.join(import.meta.dirname, '../../src/quayside.js')
-      const args = [...held.args, '--import', CRASH, entry, 'serve', '--config', configFile]
+      const before = first === undefined ? [] : ['--import', first]
+      const args = [...before, ...held.args, '--import', CRASH, entry, 'serve', '--config', configFile]
       service = spawn(process.execPath, args, {
         stdio: 'ignore',
         env: { ...process.env, ...held.env, ...(crash ? { QUAYSIDE_CRASH: crash } : {}) },

@@ -10,5 +10,7 @@ function refuse(cause: NodeJS.ErrnoException): never {
   const text = readFileSync(new URL('../../../package.json', import.meta.url), 'utf8')
   const { pg } = (JSON.parse(text) as { peerDependencies: { pg: string } }).peerDependencies
   const advice = `run \`npm install pg@${pg}\` where Quayside is installed`
-  throw new Failure('invalid', `the database is on a PostgreSQL server, and its driver is not installed: ${advice}`, { cause })
+  throw new Failure('invalid', `the database is on a PostgreSQL server, and its driver is not installed: ${advice}`, {
+    cause,
+  })
 }
