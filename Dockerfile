@@ -3,8 +3,8 @@
 FROM node:24.21.0-bookworm-slim AS packages
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
-# With pg, which several processes need, and without the Node that comes with the packages: this image is one already.
-RUN npm ci --omit=dev && rm -r node_modules/node-linux-* node_modules/.bin/node
+# With pg, which several processes need, and without what is for other places: this image is a Node already, and no Cloudflare.
+RUN npm ci --omit=dev && rm -r node_modules/node-linux-* node_modules/.bin/node node_modules/pg-cloudflare
 # Copied below as the mount point of the volume, which then belongs to the user that the service runs as.
 WORKDIR /data
 
