@@ -1,3 +1,4 @@
+import pRetry from 'p-retry'
 import { type Dialect, valueAt } from '../dialect/dialect.ts'
 import { leadsTo } from '../domain/free-text.ts'
 import type { Placement, SupplierOrder } from '../domain/supplier.ts'
@@ -167,13 +168,10 @@ export async function readPage<T>(
  * @throws Failure `unavailable`, its reason one of unreachable, no_answer, server_error, rate_limited, unauthorized,
  *   redirect, unreadable, unexpected_status; or `rejected`, its reason the supplier's code
  */
-export async function get(
-  link: SupplierLink,
-  path: string,
-  bodyMaxBytes: number,
-  withKey = true,
-): Promise<Got | 'absent'> {
-  for (let retries = 0; ; retries += 1) {
+export function get(link: SupplierLink, path: string, bodyMaxBytes: number, withKey = true): Promise<Got | 'absent'> {
+  let waitMs: number | undefined
+  const once = async (): Promise<Got | 'absent'> => {
+    waitMs = undefined
     await link.pacer.turn()
     const ended = await send(link, link.agent, {
       method: 'GET',
@@ -184,11 +182,17 @@ export async function get(
     })
     const answer = judge(link, ended)
     if (!('failure' in answer)) return answer
-    const { failure, againMs } = answer
-    if (failure.reason === 'not_found') return 'absent'
-    if (againMs === undefined || retries === RETRIES) throw failure
-    if (againMs > 0) await link.sleep(Math.ceil(againMs * 2 ** retries * (1 + link.random())))
+    if (answer.failure.reason === 'not_found') return 'absent'
+    waitMs = answer.againMs
+    throw answer.failure
   }
+  // We wait here, because the clock is the caller's. The library only counts the tries.
+  const shouldRetry = async ({ retriesConsumed }: { retriesConsumed: number }) => {
+    if (waitMs === undefined) return false
+    if (waitMs > 0) await link.sleep(Math.ceil(waitMs * 2 ** retriesConsumed * (1 + link.random())))
+    return true
+  }
+  return pRetry(once, { retries: RETRIES, minTimeout: 0, shouldRetry })
 }
 
 /** Performs one exchange with this supplier. The pacer sees the rate-limit headers and the 429 of every request. */
