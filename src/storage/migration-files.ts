@@ -24,27 +24,41 @@ export function readMigrations(folder = new URL('./migrations/', import.meta.url
   })
 }
 
+/** What a database records of a migration that it has. */
+type Applied = Pick<Migration, 'version' | 'name' | 'digest'>
+
 /**
  * The migrations that a database does not have yet.
+ *
+ * A release puts the migrations that were never released into one file, whose first lines name them:
+ * `-- replaces 0001-tables <digest>`. A database that was made with all of them, by a clone before the release, has the tables
+ * already: for it, the migration only takes their place in the records.
  *
  * @param applied the migrations that the database records as applied, in order
  * @throws Failure `invalid`, reason `database_newer` or `migration_changed`
  */
-export function missingMigrations(
-  migrations: Migration[],
-  applied: Pick<Migration, 'version' | 'name' | 'digest'>[],
-): Migration[] {
-  const known = new Map(migrations.map((migration) => [migration.version, migration]))
-  for (const { version, name, digest } of applied) assertKnown(known.get(version), name, digest)
-  return migrations.slice(applied.length)
+export function missingMigrations(migrations: Migration[], applied: Applied[]): Migration[] {
+  for (const [index, migration] of migrations.entries()) {
+    const [row, ...later] = applied.slice(index)
+    if (row === undefined) return migrations.slice(index)
+    if (row.digest === migration.digest) continue
+    assertReplaced(migration, [row, ...later])
+    const sql = `delete from schema_migrations where version >= ${migration.version}`
+    return [{ ...migration, sql }, ...migrations.slice(index + 1)]
+  }
+  const newer = applied[migrations.length]
+  if (newer === undefined) return []
+  const message = `the database was made by a newer Quayside (migration "${newer.name}"): start that version or a later one`
+  throw new Failure('invalid', message, { reason: 'database_newer' })
 }
 
-function assertKnown(migration: Migration | undefined, name: string, digest: string): void {
-  if (!migration) {
-    const message = `the database was made by a newer Quayside (migration "${name}"): start that version or a later one`
-    throw new Failure('invalid', message, { reason: 'database_newer' })
-  }
-  if (migration.digest === digest) return
-  const message = `migration "${name}" differs from the one that made this database: use the files of the release`
+function assertReplaced({ name, sql }: Migration, rows: Applied[]): void {
+  const digests = [...sql.matchAll(/^-- replaces \S+ ([0-9a-f]{64})$/gm)].map(([, digest]) => digest)
+  const isPart = rows.every(({ digest }, index) => digest === digests[index])
+  if (isPart && rows.length === digests.length) return
+  const some = `the database has ${rows.length} of the ${digests.length} migrations that "${name}" replaces`
+  const message = isPart
+    ? `${some}: start the last commit before that release once, then this version`
+    : `migration "${rows[0]?.name}" differs from the one that made this database: use the files of the release`
   throw new Failure('invalid', message, { reason: 'migration_changed' })
 }
