@@ -102,7 +102,7 @@ const budgets: Record<string, number> = {
   processes: 490,
   reconciliation: 1_230,
   sandbox: 3_290,
-  storage: 7_730,
+  storage: 7_745,
   stores: 7_130,
   supplier: 2_340,
   vault: 425,

@@ -21,7 +21,8 @@ test('the document says what may be sent in words that the comparison knows', ()
   for (const operation of [...Object.values(paths), ...Object.values(webhooks)].flatMap(Object.values)) {
     const bodies = [operation.requestBody, ...Object.values(operation.responses)]
     for (const { schema } of operation.parameters ?? []) look(schema)
-    for (const { schema } of bodies.flatMap((body) => Object.values<{ schema: Schema }>(body?.content ?? {}))) look(schema)
+    for (const { schema } of bodies.flatMap((body) => Object.values<{ schema: Schema }>(body?.content ?? {})))
+      look(schema)
   }
   expect([...strange]).toEqual([])
 })
