@@ -16,6 +16,7 @@ import { openAlerts } from './alerts/alerts.ts'
 import { diskFreeMb, madeAt } from './alerts/facts.ts'
 import { severityOf } from './alerts/kinds.ts'
 import { backupsElsewhere, createBackups } from './backup/backup.ts'
+import { beginFirstStart, type FirstStart } from './backup/first-start.ts'
 import { createDryRuns, noDryRuns } from './catalogue/dry-runner.ts'
 import type { Config } from './config/config.ts'
 import { keyWayWarnings, SAY_HOW } from './config/key-ways.ts'
@@ -51,6 +52,7 @@ import { createWorker } from './processes/workers.ts'
 import { recogniseRestore, recogniseServer } from './reconciliation/restore.ts'
 import { startRuntime } from './runtime.ts'
 import { databaseFileOf, fileSystemOf, fileSystemType } from './storage/data-folder.ts'
+import type { Database } from './storage/database.ts'
 import { openForService, placeName, type ServerState } from './storage/database-place.ts'
 import { dueDeliveries } from './storage/deliveries.ts'
 import { ADDRESS, engineMove, movedFailure } from './storage/engine-move.ts'
@@ -91,8 +93,23 @@ export interface App {
 const now = (): number => Date.now()
 const monotonic = (): number => performance.now()
 
+/** @throws Failure of any part; the first start of another version has then put the database back, see `first-start` */
 export async function openApp(options: AppOptions): Promise<App> {
-  const base = await openBase(options)
+  const { config, log, role = 'all' } = options
+  if (role !== 'all' && config.databaseUrl === null) {
+    const message = `--role ${role} is for processes that share a PostgreSQL database: with a file, one process does all of it`
+    throw new Failure('invalid', `${message}; leave --role out, or set ${ADDRESS}`)
+  }
+  const first = await beginFirstStart({ config, log, now, at: registeredAt() })
+  const opened: Opened = { held: first.held }
+  return openParts(options, first, opened).catch(async (error) => Promise.reject(await first.failed(error, opened.db)))
+}
+
+/** The lock that the database is opened under, and the database once it is open. */
+type Opened = { held: FirstStart['held']; db?: Database }
+
+async function openParts(options: AppOptions, first: FirstStart, opened: Opened): Promise<App> {
+  const base = await openBase(options, opened)
   const { config, role, log, tail, db, elect, processes, newId } = base
   const metrics = createMetrics(() => observed(), { process: true })
   const partners = await openPartners(base, metrics)
@@ -120,6 +137,7 @@ export async function openApp(options: AppOptions): Promise<App> {
   const begin = (): void => {
     if (!runtime.isStopping()) jobs = startWork(parts, faces.calls)
   }
+  await first.serving()
   if (!elect) await runtime.resume()
   const { address, port } = await faces.server.listen(config.listen.host, config.listen.port)
   if (config.console.listen && role !== 'worker') await listenForPeople(faces.pages, config.console.listen, log)
@@ -157,17 +175,14 @@ export async function openApp(options: AppOptions): Promise<App> {
 }
 
 /** Opens what everything else uses: the database, its keys, the log, and the election of the worker. */
-async function openBase({ config, log: written, onFatal, role = 'all' }: AppOptions) {
-  if (role !== 'all' && config.databaseUrl === null) {
-    const message = `--role ${role} is for processes that share a PostgreSQL database: with a file, one process does all of it`
-    throw new Failure('invalid', `${message}; leave --role out, or set ${ADDRESS}`)
-  }
+async function openBase({ config, log: written, onFatal, role = 'all' }: AppOptions, open: Opened) {
   const tail = createTail(written)
   const { log } = tail
   const at = registeredAt()
   const newId = createIds(now, pooledRandomBytes)
   const file = databaseFileOf(config.dataDir)
-  const { db: opened, elect, look } = await openForService(config, { now, onFatal, mustExist: true })
+  const { db: opened, elect, look } = await openForService(config, { now, onFatal, mustExist: true, held: open.held })
+  open.db = opened
   const db = databaseWith(at, opened)
   const tickMs = config.ordering.tickSeconds * 1_000
   const owner = `${hostname()}:${process.pid}:${newId().slice(-8)}`
@@ -461,7 +476,7 @@ async function listenForPeople(pages: Console, { host, port }: Config['listen'],
 }
 
 /** Returns what the configuration says about buying, with amounts in minor units of the supplier's currency. */
-function policyOf({ ordering, keys, rates, spendCaps, dialectFacts }: Config): OrderingPolicy {
+export function policyOf({ ordering, keys, rates, spendCaps, dialectFacts }: Config): OrderingPolicy {
   const { currency } = dialectFacts.money
   const amount = (cap: string | null) => (cap === null ? null : (parseDecimal(cap, currency) ?? null))
   return {

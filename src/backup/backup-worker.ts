@@ -5,12 +5,13 @@
  * The thread has a connection of its own to the database, through the same SQLite as the service. It never opens the files of
  * the database itself: to close such a file would drop the locks that SQLite holds on it.
  */
-import { chmodSync, closeSync, openSync } from 'node:fs'
+import { chmodSync } from 'node:fs'
 import { parentPort, workerData } from 'node:worker_threads'
 import Connection from 'better-sqlite3'
 import { Failure, messageOf } from '../errors.ts'
 import { Secret } from '../secret.ts'
 import { forget, placeFile } from '../storage/files.ts'
+import { copyDatabase } from '../storage/sqlite/snapshot.ts'
 import type { BackupJob, BackupOutcome } from './backup.ts'
 import { sealBackup } from './backup-file.ts'
 
@@ -29,9 +30,7 @@ function makeBackup({ database, plain, sealing, file, facts, keyEncryptionKey }:
   try {
     forget(plain)
     forget(sealing)
-    // The copy's file is made first, so that other users can never read the copy. VACUUM INTO accepts an empty file.
-    closeSync(openSync(plain, 'wx', 0o600))
-    copyInto(database, plain)
+    copyDatabase(database, plain)
     const migration = checkedMigration(plain)
     sealBackup(plain, sealing, { ...facts, migration }, new Secret(keyEncryptionKey))
     chmodSync(sealing, 0o600)
@@ -39,15 +38,6 @@ function makeBackup({ database, plain, sealing, file, facts, keyEncryptionKey }:
   } finally {
     forget(plain)
     forget(sealing)
-  }
-}
-
-function copyInto(database: string, plain: string): void {
-  const connection = new Connection(database, { readonly: true, fileMustExist: true, timeout: 5_000 })
-  try {
-    connection.prepare('vacuum into ?').run(plain)
-  } finally {
-    connection.close()
   }
 }
 

@@ -12,6 +12,7 @@ import { insertAudit } from '../storage/evidence.ts'
 import { placeFile, syncFolder } from '../storage/files.ts'
 import { openMarker } from '../storage/marker.ts'
 import { holdDatabase, openDatabase } from '../storage/sqlite/open.ts'
+import { readVersionNote, writeVersionNote } from '../storage/version-note.ts'
 import { rotateKeyEncryptionKey } from '../vault/keys.ts'
 import { nameOfKey, openVault } from '../vault/vault.ts'
 import { backupFolder } from './backup.ts'
@@ -61,7 +62,7 @@ export async function restoreBackup(
   const { file, free } = holdDatabase(databaseFileOf(config.dataDir))
   const beside = `${file}.restoring`
   try {
-    forget(beside)
+    forgetDatabase(beside)
     const key = keyFile === undefined ? config.keyEncryptionKey : readSecretFile(keyFile)
     const header = openBackup(source, beside, key)
     assertStores(config, configFile, header)
@@ -69,12 +70,14 @@ export async function restoreBackup(
     const epochMin = marker.read()?.epoch ?? 0
     const cause = `restored from ${path.basename(backup)}, as of ${new Date(header.madeAt).toISOString()}`
     const epoch = await makeReady(beside, { config, key, cause, epochMin })
+    // A first start that was cut off would put back its own backup instead of this one.
+    if (readVersionNote(file)?.served === false) await writeVersionNote(file, {})
     const replaced = replaceDatabase(file, beside, Date.now())
     await marker.begin({ epoch, attempt: null })
     const madeAt = new Date(header.madeAt).toISOString()
     return { database: file, madeAt, epoch, replaced: replaced ?? null }
   } finally {
-    forget(beside)
+    forgetDatabase(beside)
     free()
   }
 }
@@ -121,8 +124,9 @@ async function makeReady(beside: string, { config, key, cause, epochMin }: Ready
   }
 }
 
-function forget(beside: string): void {
-  for (const suffix of ['', '-wal', '-shm', '.lock']) rmSync(beside + suffix, { force: true })
+/** Removes a database file and what lies beside it. */
+export function forgetDatabase(file: string): void {
+  for (const suffix of ['', '-wal', '-shm', '.lock']) rmSync(file + suffix, { force: true })
 }
 
 /**

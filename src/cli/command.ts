@@ -77,6 +77,8 @@ interface CommandHead {
   /** What the arguments are, in their order (default: `its id`). */
   args?: string[]
   options?: Record<string, string | OptionRow>
+  /** The help does not show the command. */
+  hidden?: true
   /** A text below the help of the command. `helpText` turns its commands into what a person can paste. */
   help?: string
   /** Example calls, which the help shows below the text of `help`: `status --json`. */
@@ -178,7 +180,7 @@ export function addCommand(root: Command, session: Session, row: CommandRow): vo
   const above = words
     .slice(0, -1)
     .reduce((group, word) => group.commands.find((one) => one.name() === word) ?? group, root)
-  const command = above.command(words.at(-1) ?? '').description(row.about)
+  const command = above.command(words.at(-1) ?? '', { hidden: row.hidden === true }).description(row.about)
   for (const [index, name] of names.filter(Boolean).entries()) command.argument(name, row.args?.[index] ?? 'its id')
   const more = [row.help, row.examples && examplesText(row.examples)].filter(Boolean)
   if (more.length > 0) command.addHelpText('after', helpText(more.join('\n')))

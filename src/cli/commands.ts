@@ -12,6 +12,7 @@ import { DATA_DIR } from '../config/config.ts'
 import { roles } from '../config/roles.ts'
 import { plain, sentence } from '../domain/text-layout.ts'
 import { Failure, messageOf, systemFailure } from '../errors.ts'
+import { programVersion } from '../storage/version-note.ts'
 import { shopKinds } from '../stores/kinds.ts'
 import { backups, consoles, keys, tokens } from './admin.ts'
 import { alerts } from './alerts.ts'
@@ -84,7 +85,7 @@ function commandsOf(session: Session, json: boolean): Command {
   const { io } = session
   const root = new Command('quayside')
     .description('Lands licence keys from a wholesale supplier in your online stores.')
-    .version(version(), '-V, --version', 'print the version')
+    .version(programVersion(), '-V, --version', 'print the version')
     .helpOption('-h, --help', 'print this help')
     .helpCommand('help [command]', 'print the help of a command')
     // Otherwise the `--json` of `sync runs --json` would be taken for an option of `sync`.
@@ -293,6 +294,44 @@ const restore: CommandRow = {
   run: async (io, options: RestoreFlags, file) => (await import('./database.ts')).runRestore(io, options, file ?? ''),
 }
 
+const upgradeOptions = {
+  '--rehearse <package or folder>': {
+    about: 'the new version: a package, as npm names it, or a folder',
+    required: true,
+  },
+  '--copy-url-file <file>': 'for PostgreSQL: a file with the address of a copy of the database',
+  ...fileOptions,
+}
+export type UpgradeFlags = Given<typeof upgradeOptions>
+
+const figuresOptions = {
+  '--config <file>': { about: 'configuration', required: true },
+  '--copy <folder>': { about: 'folder of the copy, which this version may change', required: true },
+  '--at <instant>': { about: 'the instant at which it decides, in epoch ms', parse: Number, required: true },
+}
+export type FiguresFlags = Given<typeof figuresOptions>
+
+const upgrades: CommandRow[] = [
+  {
+    command: 'upgrade',
+    about: 'rehearse an upgrade on a copy of the database; change nothing',
+    options: upgradeOptions,
+    help: `
+The new version migrates the copy, checks the configuration, and computes every
+price and the state of every open order. What differs from this version is
+shown, then the steps. Supplier and stores are not asked.`,
+    examples: ['upgrade --rehearse quayside@0.2.0', 'upgrade --rehearse /opt/quayside.next'],
+    run: async (io, options: UpgradeFlags) => (await import('./upgrade.ts')).runUpgrade(io, options),
+  },
+  {
+    command: 'rehearse-figures',
+    hidden: true,
+    about: 'what `upgrade --rehearse` compares, of this version',
+    options: figuresOptions,
+    run: async (io, options: FiguresFlags) => (await import('./upgrade.ts')).runFigures(io, options),
+  },
+]
+
 const groups: Record<string, CommandRow[]> = {
   'Set-up': [
     init,
@@ -309,7 +348,7 @@ const groups: Record<string, CommandRow[]> = {
     ...dialect,
     ...captures,
   ],
-  'Keeping it safe': [...backups, restore, ...keys],
+  'Keeping it safe': [...backups, restore, ...upgrades, ...keys],
   'Watching and deciding': [
     consoles,
     status,

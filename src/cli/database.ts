@@ -12,6 +12,7 @@ import { CONFIG_FILE, configFileOf } from './client.ts'
 import { type Io, print, proseWidth } from './command.ts'
 import type { CreateFlags, MoveFlags, RestoreFlags } from './commands.ts'
 import { type Facts, factsText, maybe, when } from './facts.ts'
+import { drawnLine } from './terminal.ts'
 import { cell, commandLine, configOption } from './words.ts'
 
 export async function runRestore(io: Io, { keyFile, config, json }: RestoreFlags, backup: string): Promise<undefined> {
@@ -78,18 +79,8 @@ export async function runMigrateEngine(io: Io, flags: MoveFlags): Promise<undefi
     print(io, json, back, () => putBackText(io, back, serverGone === true))
     return undefined
   }
-  const width = proseWidth(io)
-  const isDrawn = io.isTerminal && !json
-  let drawnAt = Number.NEGATIVE_INFINITY
-  const draw = (progress: CopyProgress): void => {
-    if (!isDrawn || io.now() - drawnAt < DRAW_MS) return
-    drawnAt = io.now()
-    io.stdout.write(`\r${progressLine(progress, width - 1)}`)
-  }
-  const clear = (): void => {
-    if (drawnAt > 0) io.stdout.write(`\r${' '.repeat(width - 1)}\r`)
-  }
-  const moved = await migrateEngine(settings, draw).finally(clear)
+  const line = drawnLine(io, io.isTerminal && !json)
+  const moved = await migrateEngine(settings, (progress) => line.draw(progressLine(progress))).finally(line.clear)
   print(io, json, moved, () => endText(io, moved, movedFacts, [MOVED]))
   return undefined
 }
@@ -103,13 +94,10 @@ const movedFacts: Facts<MovedEngine> = {
 const MOVED =
   'Start the service: it uses the server. It does not start on the file again; keep that until you trust the server.'
 
-/** The wait between two drawings of the progress. */
-const DRAW_MS = 100
-
-function progressLine({ step, table, rows, total }: CopyProgress, width: number): string {
+function progressLine({ step, table, rows, total }: CopyProgress): string {
   const percent = total === 0 ? 100 : Math.floor((rows / total) * 100)
   const does = step === 'copy' ? 'copying' : 'comparing'
-  return `${does} ${cell(rows)} of ${cell(total)} rows, ${percent}%: ${table}`.slice(0, width).padEnd(width)
+  return `${does} ${cell(rows)} of ${cell(total)} rows, ${percent}%: ${table}`
 }
 
 function putBackText(io: Io, back: PutBack, serverGone: boolean): string {

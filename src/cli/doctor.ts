@@ -67,12 +67,7 @@ async function visit(io: Io, options: ServiceFlags, report: Report): Promise<Con
   checkNode(report)
   const config = checkConfig(source, io.env, report)
   checkModes(source?.file, report)
-  const inspection = config && (await checkKey(config, report))
-  if (config) checkRates(config, io.now(), report)
-  for (const warning of config ? clearTextWarnings(config) : []) report('warn', 'encryption', warning, ENCRYPT)
-  for (const warning of config ? keyWayWarnings(config) : []) report('warn', 'keys', warning, SAY_HOW)
-  if (inspection) checkSync(inspection, io.now(), report)
-  if (config && inspection) checkRules(config, inspection, report)
+  if (config) await checkWithin(config, io.now(), report)
   const visited: Visit | undefined = config && { io, config, report }
   const service = await meetService(options, io.env)
   const supplier = visited && (await checkSupplier(visited))
@@ -91,6 +86,16 @@ async function visit(io: Io, options: ServiceFlags, report: Report): Promise<Con
   checkFileSystem(source?.file, report)
   checkDisk(source?.file, report)
   return config
+}
+
+/** Checks the configuration against its database. Nobody is asked over the network, so a rehearsal does it on a copy, too. */
+export async function checkWithin(config: Config, now: number, report: Report): Promise<void> {
+  const inspection = await checkKey(config, report)
+  checkRates(config, now, report)
+  for (const warning of clearTextWarnings(config)) report('warn', 'encryption', warning, ENCRYPT)
+  for (const warning of keyWayWarnings(config)) report('warn', 'keys', warning, SAY_HOW)
+  if (inspection) checkSync(inspection, now, report)
+  if (inspection) checkRules(config, inspection, report)
 }
 
 /** The version of Node that `npm ci` installs. Other versions from 22.19 on work too, and are tested less. */

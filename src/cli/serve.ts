@@ -5,13 +5,15 @@ import { runInNewContext } from 'node:vm'
 import { type Config, dialectFileOf, loadConfig } from '../config/config.ts'
 import { Failure, messageOf } from '../errors.ts'
 import { createLog, terminalLine } from '../log.ts'
+import { databaseFileOf } from '../storage/data-folder.ts'
+import { readVersionNote } from '../storage/version-note.ts'
 import { consoleLinkText } from './admin.ts'
 import { CONFIG_FILE, demoFolder } from './client.ts'
 import type { Io } from './command.ts'
 import type { ServeOptions } from './commands.ts'
 import { exitCodes } from './exit-codes.ts'
 import type { SandboxSettings } from './sandbox.ts'
-import { commandLine, configOption } from './words.ts'
+import { commandLine, configOption, quoted } from './words.ts'
 
 /**
  * Runs until a signal: the service where there is a configuration, the demo where there is none.
@@ -88,13 +90,23 @@ function onFatal(failure: Error): void {
   setTimeout(() => process.exit(exitCodes.restart), 200)
 }
 
+const LACKS =
+  'It lacks what was bought since: buying waits until that is found at the supplier. Let your stores hand in again what came since.'
+
 /**
  * Adds advice on a missing database, which was never made or whose volume is lost. With an empty database in its place, the
  * service would not know what was bought. So the advice names the lost database first.
  */
-function withAdvice(error: unknown, named: string | undefined, { databaseUrl }: Pick<Config, 'databaseUrl'>): unknown {
-  if (!(error instanceof Failure) || error.reason !== 'no_database') return error
+function withAdvice(error: unknown, named: string | undefined, { databaseUrl, dataDir }: Config): unknown {
+  if (!(error instanceof Failure)) return error
   const more = configOption(named)
+  if (error.reason === 'database_newer' && databaseUrl === null) {
+    const { backup } = readVersionNote(databaseFileOf(dataDir)) ?? {}
+    const how = commandLine(`restore ${quoted(backup ?? '<backup>')}${more}`)
+    const message = `${error.message}.\nTo go back all the same, put back the backup from before its first start:\n${how}\n${LACKS}`
+    return new Failure(error.code, message, { cause: error, reason: error.reason })
+  }
+  if (error.reason !== 'no_database') return error
   const lost =
     databaseUrl === null
       ? [

@@ -20,6 +20,25 @@ export async function confirm(io: Io, text: string, otherwise: string): Promise<
   if (typed?.trim().toLowerCase() !== 'yes') throw new Failure('conflict', `not confirmed: ${otherwise}`)
 }
 
+/** The wait between two drawings of a line. */
+const DRAW_MS = 100
+
+/** A line of a terminal that says how far long work is, and is drawn again and again. @param isDrawn false: nothing is written */
+export function drawnLine(io: Io, isDrawn: boolean) {
+  const width = proseWidth(io) - 1
+  let drawnAt = Number.NEGATIVE_INFINITY
+  return {
+    draw: (text: string, atOnce = false): void => {
+      if (!isDrawn || (!atOnce && io.now() - drawnAt < DRAW_MS)) return
+      drawnAt = io.now()
+      io.stdout.write(`\r${text.slice(0, width).padEnd(width)}`)
+    },
+    clear: (): void => {
+      if (drawnAt > 0) io.stdout.write(`\r${' '.repeat(width)}\r`)
+    },
+  }
+}
+
 function openLines(io: Io, output: NodeJS.WritableStream) {
   const lines = createInterface({ input: io.stdin, output, terminal: true })
   // When the input ends, this signal ends the open question. Otherwise the process would end at the question, with exit code 0.

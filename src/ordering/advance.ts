@@ -240,7 +240,7 @@ function asDecidedNow(input: PurchaseInput, { purchase }: Loaded): PurchaseInput
 }
 
 /** Returns the facts of a purchase in the words of the transition table. */
-export function factsOf({ purchase, generations, keys }: Loaded): PurchaseFacts {
+export function factsOf({ purchase, generations, keys }: Omit<Loaded, 'name'>): PurchaseFacts {
   const later = generations.filter((other) => other.generation > purchase.generation)
   return {
     ...purchase,

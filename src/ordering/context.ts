@@ -197,7 +197,7 @@ export const expectedOf = ({
 export const readSince = ({ now, policy }: Pick<Ordering, 'now' | 'policy'>): number => now() - policy.entitlementMs
 
 /** Deadline of a request: a third of the supplier's settle time. So the outcome is recorded long before the settle time ends. */
-export const deadlineMs = ({ dialect }: Ordering): number => (dialect.settleSeconds * 1_000) / 3
+export const deadlineMs = ({ dialect }: Pick<Ordering, 'dialect'>): number => (dialect.settleSeconds * 1_000) / 3
 
 /** Returns the length of a lease in milliseconds. It is longer than one request can take, so no lease ends during a request. */
 export const leaseMs = ({ dialect }: Pick<Ordering, 'dialect'>): number => dialect.settleSeconds * 2_000

@@ -22,6 +22,12 @@ const UNREADABLE_MS = 5_000
 /** The most products whose last confirmation is remembered. When more come, all are forgotten: that only costs requests. */
 const CONFIRMED_MAX = 10_000
 
+/** What the guards use. */
+export type Guarding = Pick<
+  Ordering,
+  'db' | 'now' | 'monotonic' | 'random' | 'policy' | 'dialect' | 'pace' | 'refreshOffer' | 'checkBalance'
+>
+
 export interface GuardResult {
   guard: HoldReason
   /** When the purchase is tried again by itself; null when a person decides. */
@@ -38,7 +44,7 @@ export interface GuardResult {
  * @returns undefined when the purchase may be bought now; `later` when the first purchase of its offer must show the price
  */
 export async function firstFailingGuard(
-  ordering: Ordering,
+  ordering: Guarding,
   purchase: Purchase,
 ): Promise<GuardResult | 'later' | undefined> {
   const order = await orderGuard(ordering, purchase)
@@ -61,7 +67,7 @@ export async function firstFailingGuard(
 }
 
 /** Reads the offer of a purchase. Returns the offer and whether the purchase may go now, or the guard that holds the purchase. */
-async function readForPurchase(ordering: Ordering, purchase: Purchase) {
+async function readForPurchase(ordering: Guarding, purchase: Purchase) {
   const { supplierProductId } = purchase
   try {
     let read = await offerReadWithin(ordering, supplierProductId, ordering.policy.offerFreshnessMs)
@@ -85,7 +91,7 @@ async function readForPurchase(ordering: Ordering, purchase: Purchase) {
 const UNSETTLED_MS = 5_000
 
 /** Checks that the order, as it was last read, is paid and has room for the purchase. The commit checks the same once more. */
-async function orderGuard({ db, now }: Ordering, { id }: Purchase): Promise<GuardResult | undefined> {
+async function orderGuard({ db, now }: Guarding, { id }: Purchase): Promise<GuardResult | undefined> {
   const order = await first(db, entitledNow(id))
   if (!order || order.isDecided) return undefined
   if (order.standing === 'paid' && order.isSettled && order.isWithin) return undefined
@@ -104,7 +110,7 @@ async function orderGuard({ db, now }: Ordering, { id }: Purchase): Promise<Guar
  * @returns `later`: see `firstFailingGuard`
  */
 export async function passesBeside(
-  ordering: Ordering,
+  ordering: Guarding,
   purchase: Purchase,
   besideMinor: number,
 ): Promise<boolean | 'later'> {
@@ -120,11 +126,11 @@ export async function passesBeside(
   return turn === 'later' ? turn : turn === 'now'
 }
 
-const offerGuard = (ordering: Ordering, purchase: Purchase, offer: Offer | undefined): GuardResult | undefined =>
+const offerGuard = (ordering: Guarding, purchase: Purchase, offer: Offer | undefined): GuardResult | undefined =>
   stockGuard(ordering, purchase, offer) ?? (offer && ceilingGuard(ordering, purchase, offer))
 
 /** Returns the offer as it is stored, and the instant at which the supplier last confirmed it. */
-async function offerAsRead({ db, pace }: Ordering, productId: string) {
+async function offerAsRead({ db, pace }: Guarding, productId: string) {
   const offer = await first(db, offersByProduct([productId]))
   const [run] = await db.query(lastCompleteSync())
   // A sync run without an error has read every offer whose `missedRuns` is 0.
@@ -135,9 +141,9 @@ async function offerAsRead({ db, pace }: Ordering, productId: string) {
 }
 
 /** Says whether a reading is at most `ms` old. A reading from an instant ahead of the clock does not count. */
-const isWithin = ({ now }: Ordering, readAt: number, ms: number): boolean => readAt <= now() && now() - readAt <= ms
+const isWithin = ({ now }: Guarding, readAt: number, ms: number): boolean => readAt <= now() && now() - readAt <= ms
 
-async function offerReadWithin(ordering: Ordering, productId: string, ms: number) {
+async function offerReadWithin(ordering: Guarding, productId: string, ms: number) {
   const { checked } = ordering.pace
   const now = ordering.now()
   const stored = await offerAsRead(ordering, productId)
@@ -148,7 +154,7 @@ async function offerReadWithin(ordering: Ordering, productId: string, ms: number
   return { offer: await first(ordering.db, offersByProduct([productId])), readAt: now }
 }
 
-function stockGuard(ordering: Ordering, purchase: Purchase, offer: Offer | undefined): GuardResult | undefined {
+function stockGuard(ordering: Guarding, purchase: Purchase, offer: Offer | undefined): GuardResult | undefined {
   const stocks = [offer?.localStock, offer?.providerStock].filter((stock) => typeof stock === 'number')
   // A supplier whose stock figures are only a hint sells more units. There the figures only show whether the stock is empty.
   const needed = ordering.dialect.stock === 'promise' ? purchase.quantity : 1
@@ -164,14 +170,14 @@ function stockGuard(ordering: Ordering, purchase: Purchase, offer: Offer | undef
 const CEILING_AGAIN_MS = 15 * MINUTE
 
 /** Checks the ceiling against the price that the supplier charged for the same product within the last minute. */
-function priceGuard(ordering: Ordering, purchase: Purchase): GuardResult | undefined {
+function priceGuard(ordering: Guarding, purchase: Purchase): GuardResult | undefined {
   const costMinor = priceNow(ordering, purchase.supplierProductId) ?? 0
   if (costMinor <= purchase.ceilingMinor) return undefined
   const notBefore = ordering.now() + CEILING_AGAIN_MS
   return { guard: 'ceiling', notBefore, note: aboveCeiling(costMinor, purchase) }
 }
 
-function ceilingGuard(ordering: Ordering, purchase: Purchase, offer: Offer): GuardResult | undefined {
+function ceilingGuard(ordering: Guarding, purchase: Purchase, offer: Offer): GuardResult | undefined {
   const notBefore = ordering.now() + CEILING_AGAIN_MS
   if (offer.costFault !== null) return { guard: 'ceiling', notBefore, note: faultNotes[offer.costFault] }
   if (offer.currency !== purchase.currency) {
@@ -211,7 +217,7 @@ export interface Cap {
  * A request may be charged until it has settled. So the hour and the day of a cap are longer by the settle time. Then
  * the supplier never charges more than the cap within an hour or a day.
  */
-export function capsOf(ordering: Ordering, { orderId, spendCapOverriddenAt }: Purchase): Cap[] {
+export function capsOf(ordering: Guarding, { orderId, spendCapOverriddenAt }: Purchase): Cap[] {
   if (spendCapOverriddenAt !== null) return []
   const { caps } = ordering.policy
   const began = ordering.now() - deadlineMs(ordering) - gapsOf(ordering.dialect).settleMs
@@ -223,7 +229,7 @@ export function capsOf(ordering: Ordering, { orderId, spendCapOverriddenAt }: Pu
   return all.flatMap(({ minor, ...cap }) => (minor === null ? [] : [{ ...cap, minor }]))
 }
 
-async function capGuard(ordering: Ordering, purchase: Purchase, besideMinor: number): Promise<GuardResult | undefined> {
+async function capGuard(ordering: Guarding, purchase: Purchase, besideMinor: number): Promise<GuardResult | undefined> {
   const needed = mostOf(purchase) + besideMinor
   for (const { name, scope, minor, againMs } of capsOf(ordering, purchase)) {
     const sum = await first(ordering.db, reservedUnder(scope))
@@ -234,7 +240,7 @@ async function capGuard(ordering: Ordering, purchase: Purchase, besideMinor: num
   return undefined
 }
 
-async function balanceGuard(ordering: Ordering, purchase: Purchase, offer: Offer): Promise<GuardResult | undefined> {
+async function balanceGuard(ordering: Guarding, purchase: Purchase, offer: Offer): Promise<GuardResult | undefined> {
   const needed = offer.costMinor * purchase.quantity
   let known = await freeBalance(ordering)
   // A low balance is read again, once a minute for all purchases, so that a top-up ends their holds without a person.
@@ -249,7 +255,7 @@ async function balanceGuard(ordering: Ordering, purchase: Purchase, offer: Offer
 }
 
 /** Returns the balance as it was last read, less the reserved money that this reading cannot include. */
-async function freeBalance({ db }: Ordering) {
+async function freeBalance({ db }: Guarding) {
   const reading = await first(db, latestBalance())
   if (!reading) return undefined
   const reserved = await first(db, reservedBeyondReading(reading.readAt))

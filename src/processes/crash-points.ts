@@ -1,3 +1,4 @@
+import type { FirstStartPoint } from '../backup/first-start.ts'
 import type { Inbox } from '../inbox/receive.ts'
 import type { CrashPoint } from '../ordering/context.ts'
 import type { Database } from '../storage/database.ts'
@@ -17,7 +18,7 @@ export type ServicePoint =
   /** The sender of a delivery was answered, and the event loop has run nothing else since. */
   | 'acknowledged'
 
-export type AtPoint = (point: ServicePoint | RotationPoint) => void
+export type AtPoint = (point: ServicePoint | RotationPoint | FirstStartPoint) => void
 
 /** Wraps the database: the hook is called before and after each of its commits. */
 export const databaseWith = (at: AtPoint | undefined, db: Database): Database =>

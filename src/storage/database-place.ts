@@ -9,6 +9,8 @@ import type { Database } from './database.ts'
 import { assertNotMoved, engineMove, leftBehind, movedFailure } from './engine-move.ts'
 import type { ServerState, SharedDatabase } from './postgres/open.ts'
 
+import type { HeldDatabase } from './sqlite/open.ts'
+
 export type { ServerState }
 
 export interface DatabasePlace {
@@ -23,6 +25,8 @@ export interface OpenAloneOptions {
   onFatal?: (failure: Failure) => void
   /** A database that is not there is a failure. Default: it is made. */
   mustExist?: boolean
+  /** The lock of the database file, where the caller has it already. */
+  held?: HeldDatabase | undefined
 }
 
 /** What people call the database: its file, or its server and name. */

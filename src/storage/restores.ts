@@ -50,7 +50,7 @@ export const RESTORE_ACTOR = 'restore'
 export const START_ACTOR = 'start'
 
 /** @returns undefined for a database that no start has marked yet */
-export const currentEpoch = (db: Database): Promise<Epoch | undefined> => epochSetting.read(db)
+export const currentEpoch = (db: Pick<Database, 'query'>): Promise<Epoch | undefined> => epochSetting.read(db)
 
 export const setEpoch = (epoch: Epoch, now: number): Change => epochSetting.put(epoch, now)
 

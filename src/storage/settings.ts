@@ -46,3 +46,10 @@ export const keyEncryptionKeyName = (db: Pick<Database, 'query'>): Promise<strin
   readSetting(db, KEY_NAME)
 
 export const setKeyEncryptionKeyName = (name: string, now: number): Change => putSetting(KEY_NAME, name, now)
+
+/** The migrations that the database records as applied, in order, each with the instant at which it began. */
+export const appliedMigrations = statement(
+  () =>
+    sql<{ version: number; name: string; digest: string; appliedAt: number }>`
+      select version, name, digest, applied_at from schema_migrations order by version`,
+)

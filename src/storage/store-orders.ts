@@ -22,7 +22,7 @@ import { finalStates } from '../domain/purchase.ts'
 import type { OrderState } from '../domain/store-order.ts'
 import { entitlements, licenceKeys, purchases, storeOrderLines, storeOrders } from './schema.ts'
 import { build, change, inWhole, notByIndex, statement } from './statement.ts'
-import { countBy, insertInto, page, rowsBy, stampOnce } from './table.ts'
+import { countBy, insertInto, page, pageBy, rowsBy, stampOnce } from './table.ts'
 
 export type StoreOrder = typeof storeOrders.$inferSelect
 export type Line = typeof storeOrderLines.$inferSelect
@@ -89,6 +89,9 @@ const newestOrders = ({ store, sku, before, from, limit }: OrderFilter, state: S
     )
     .orderBy(desc(storeOrders.id))
     .limit(limit)
+
+/** A page of the orders that are not closed, oldest first. */
+export const openOrders = pageBy(storeOrders, 'id', [], isNull(storeOrders.closedAt))
 
 /** Orders that are not closed, newest first. */
 export const listOpenOrders = statement((filter: OrderFilter) => newestOrders(filter, isNull(storeOrders.closedAt)))

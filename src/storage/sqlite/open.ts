@@ -16,6 +16,8 @@ export interface OpenOptions extends Partial<EngineOptions> {
   mustExist?: boolean
   /** Epoch ms. */
   now: () => number
+  /** The lock of the file, where the caller has it already. `close` frees it. */
+  held?: HeldDatabase | undefined
 }
 
 /**
@@ -31,10 +33,10 @@ export interface OpenOptions extends Partial<EngineOptions> {
  * @throws Failure `unavailable` when the file cannot be opened, is no database, or SQLite does not take the settings
  */
 export function openDatabase(options: OpenOptions): Database {
-  const { file, now, mustExist = false, onFatal = throwUncaught, ...engine } = options
+  const { file, now, mustExist = false, onFatal = throwUncaught, held: given, ...engine } = options
   if (file === ':memory:') return sqliteDatabase(makeReady(file, now), { onFatal, ...engine })
   if (mustExist && !existsSync(file)) throw noDatabase(file)
-  const held = holdDatabase(file)
+  const held = given ?? holdDatabase(file)
   try {
     makePrivate(held.file)
     const database = sqliteDatabase(makeReady(held.file, now, mustExist), { onFatal, ...engine })

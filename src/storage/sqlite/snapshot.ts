@@ -1,4 +1,4 @@
-import { rmSync } from 'node:fs'
+import { closeSync, openSync, rmSync } from 'node:fs'
 import Connection from 'better-sqlite3'
 import { sql } from 'drizzle-orm'
 import { Failure, messageOf } from '../../errors.ts'
@@ -54,6 +54,22 @@ export function takeSnapshot(source: string, file: string, now: () => number): D
     throw new Failure('unavailable', `the copy ${file} cannot be made: ${messageOf(error)}`, { cause: error })
   }
   return sqliteDatabase(connection, { onFatal: () => {} })
+}
+
+/**
+ * Copies a whole database, as of one instant, into a new file that only its owner may read. A service may use the database.
+ *
+ * @throws whatever SQLite and the file system do
+ */
+export function copyDatabase(source: string, file: string): void {
+  // The copy's file is made first, so that other users can never read the copy. VACUUM INTO accepts an empty file.
+  closeSync(openSync(file, 'wx', 0o600))
+  const connection = new Connection(source, { readonly: true, fileMustExist: true, timeout: 5_000 })
+  try {
+    connection.prepare('vacuum into ?').run(file)
+  } finally {
+    connection.close()
+  }
 }
 
 /** Copies rows: between tables of the same shape, SQLite copies whole records, also those of indexes, and keeps the rowids. */

@@ -1,0 +1,155 @@
+/**
+ * The first start of another version on a database file. It makes a backup before the tables change. Until this version begins its
+ * work, a failure puts the database back as it was, and so does the next start after a kill. From then on the note says `served`,
+ * and nothing goes back by itself: requests may have come, and the supplier may have been asked to buy.
+ */
+import { existsSync } from 'node:fs'
+import path from 'node:path'
+import type { Config } from '../config/config.ts'
+import { Failure, messageOf } from '../errors.ts'
+import type { Log } from '../log.ts'
+import { databaseFileOf } from '../storage/data-folder.ts'
+import type { Database } from '../storage/database.ts'
+import { openBeside } from '../storage/database-place.ts'
+import { forget } from '../storage/files.ts'
+import { missingMigrations, readMigrations } from '../storage/migration-files.ts'
+import { currentEpoch } from '../storage/restores.ts'
+import { appliedMigrations } from '../storage/settings.ts'
+import { programVersion, readVersionNote, writeVersionNote } from '../storage/version-note.ts'
+import { checkKeys } from '../vault/keys.ts'
+import { nameOfKey } from '../vault/vault.ts'
+import { backupFolder, makeBackup } from './backup.ts'
+import { openBackup, readBackupHeader } from './backup-file.ts'
+
+/** After the backup is made, after it is noted, when all is open, and after it is noted that this version serves. */
+export type FirstStartPoint = 'backed_up' | 'backup_noted' | 'serving' | 'served'
+
+interface FirstStartParts {
+  config: Config
+  now: () => number
+  log: Log
+  /** For tests that end the process at a named instant. */
+  at?: ((point: FirstStartPoint) => void) | undefined
+}
+
+export type FirstStart = Awaited<ReturnType<typeof beginFirstStart>>
+
+/**
+ * Called at each start of the service, before it opens the database.
+ *
+ * @throws Failure `unavailable`, reason `backup_failed`, where no backup can be made: then the database is as it was
+ * @throws Failure as `openBackup`, `holdDatabase`, `openBeside`, `missingMigrations` and `checkKeys` do
+ */
+export async function beginFirstStart(parts: FirstStartParts) {
+  const { config, log, at } = parts
+  const database = databaseFileOf(config.dataDir)
+  const version = programVersion()
+  const isHere = existsSync(database) || readVersionNote(database)?.served === false
+  const lock = config.databaseUrl === null && isHere ? await hold(database) : undefined
+  try {
+    if (lock) await putBackUnserved(parts, 'if migrated')
+    const before = readVersionNote(database)?.version ?? null
+    const made = lock && (await backUp(parts, version, before))
+    if (config.databaseUrl !== null && before !== version) {
+      const detail = 'the database is on a PostgreSQL server: there is no backup, and nothing goes back by itself'
+      log.warn('upgrade.no_backup', { before, after: version, detail })
+    }
+    const note = { version, before, ...made }
+    if (made) {
+      at?.('backed_up')
+      await writeVersionNote(database, { ...note, served: false })
+      at?.('backup_noted')
+    }
+    let mayGoBack = made !== undefined
+    return {
+      /** The lock of the database. Until this version serves, `free` leaves it held: no other process may come in between. */
+      held: lock && { file: lock.file, free: () => (mayGoBack ? undefined : lock.free()) },
+      /** Notes, before this version begins its work, that nothing goes back by itself from now on. */
+      serving: async (): Promise<void> => {
+        at?.('serving')
+        if (made || before !== version) await writeVersionNote(database, { ...note, served: true })
+        mayGoBack = false
+        at?.('served')
+      },
+      /** Puts the database back unless this version serves. @returns the failure of the start, and what became of the database */
+      failed: async (error: unknown, open: Pick<Database, 'close'> | undefined): Promise<unknown> => {
+        if (!mayGoBack) return error
+        await open?.close().catch(() => undefined)
+        const what = await putBackUnserved(parts, 'always').then(
+          () => `the database is as it was before: ${before ?? 'the version before'} can be started on it`,
+          (cause: unknown) => `the next start puts the database back, which failed now: ${messageOf(cause)}`,
+        )
+        lock?.free()
+        const { code, reason } = error instanceof Failure ? error : { code: 'internal' as const, reason: undefined }
+        const message = `${messageOf(error)}.\nThis was the first start of ${version}; ${what}`
+        return new Failure(code, message, { cause: error, reason })
+      },
+    }
+  } catch (error) {
+    lock?.free()
+    throw error
+  }
+}
+
+const hold = async (database: string) => (await import('../storage/sqlite/open.ts')).holdDatabase(database)
+
+/** @returns undefined where this version has served, or the service has never run on the database */
+async function backUp({ config, now, log }: FirstStartParts, version: string, before: string | null) {
+  const db = await openBeside(config)
+  try {
+    const epoch = db && (await currentEpoch(db))
+    // A database of a newer version is refused here.
+    const applied = db ? await db.query(appliedMigrations()) : []
+    const missing = missingMigrations(readMigrations(), applied)
+    if (!db || !epoch || (before === version && missing.length === 0)) return undefined
+    const { next } = await checkKeys(config, db)
+    const key = (next && config.nextKeyEncryptionKey()) || config.keyEncryptionKey
+    const facts = { madeAt: now(), epoch: epoch.epoch, stores: config.stores.map(({ id }) => id) }
+    const folder = backupFolder(config)
+    const { file } = await makeBackup({ database: databaseFileOf(config.dataDir), folder }, facts, key)
+    log.info('upgrade.backed_up', { before, after: version, file, durationMs: now() - facts.madeAt })
+    return { backup: path.join(folder, file), tables: applied.at(-1)?.digest ?? '' }
+  } catch (error) {
+    if (!(error instanceof Failure) || error.reason !== 'backup_failed') throw error
+    const what = `the first start of ${version} makes a backup of the database before it changes: ${error.message}`
+    const how = 'Make room, or set backups.folder to a folder of another disk; then start again.'
+    throw new Failure(error.code, `${what}\n${how}`, { cause: error, reason: error.reason })
+  } finally {
+    await db?.close()
+  }
+}
+
+/**
+ * Puts the database back after a first start that failed, or was killed, before it served. The backup then goes: the database is
+ * what it was, in the same restore epoch. Done again after a crash at any point, this is harmless.
+ *
+ * After a kill, only a database whose tables were changed is put back. Any version can start on another one, and a version that
+ * knows nothing of this note may have worked with it since.
+ */
+async function putBackUnserved({ config, now, log }: FirstStartParts, when: 'always' | 'if migrated'): Promise<void> {
+  const database = databaseFileOf(config.dataDir)
+  const { version, before, backup, tables, served } = readVersionNote(database) ?? {}
+  if (served !== false || !backup) return
+  if (when === 'always' || (await newestMigration(config)) !== tables) {
+    const { forgetDatabase, replaceDatabase } = await import('./restore.ts')
+    const { keyName } = readBackupHeader(backup)
+    const keys = [config.keyEncryptionKey, config.nextKeyEncryptionKey()]
+    const key = keys.find((one) => one && nameOfKey(one) === keyName) ?? config.keyEncryptionKey
+    const beside = `${database}.restoring`
+    forgetDatabase(beside)
+    openBackup(backup, beside, key)
+    const aside = replaceDatabase(database, beside, now())
+    if (aside !== undefined) forgetDatabase(aside)
+    log.warn('upgrade.put_back', { before: version, after: before, file: database })
+  }
+  await writeVersionNote(database, before == null ? {} : { version: before, served: true })
+  forget(backup)
+}
+
+/** @returns the digest of the newest migration of the database; undefined where that cannot be read */
+async function newestMigration(config: Config): Promise<string | undefined> {
+  const db = await openBeside(config).catch(() => undefined)
+  const applied = await db?.query(appliedMigrations()).catch(() => undefined)
+  await db?.close()
+  return applied?.at(-1)?.digest
+}
