@@ -71,7 +71,7 @@ describe('a day of the service', () => {
     const record = path.join(service.folder, 'outgoing')
     const watcher = pathToFileURL(path.join(root, 'test/support/outgoing.ts'))
     watcher.searchParams.set('file', record)
-    await service.start(undefined, watcher.href)
+    await service.start(undefined, { first: watcher.href })
 
     const sku = (await service.sku()) ?? ''
     expect(await service.order('1001', sku, false)).toBe(202)

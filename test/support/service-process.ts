@@ -24,9 +24,6 @@ import { addWebhook } from './webhook-server.ts'
 
 export const WEBHOOK_PATH = '/webhooks/supplier/burst'
 
-/** Loaded before the entry: ends the service where QUAYSIDE_CRASH says. */
-const CRASH = path.join(import.meta.dirname, './crash.ts')
-
 /** A connection that is kept would be found dead after a crash, by the next request. */
 const CLOSE = { headers: { connection: 'close' } }
 
@@ -101,17 +98,23 @@ export async function openInstallation(
     withDatabase,
     folder,
     configFile,
-    /** @param crash where it kills itself, such as `intended` @param first what is loaded before everything else */
-    start: async (crash?: string, first?: string) => {
-      const entry = path.join(import.meta.dirname, '../../src/quayside.js')
-      const before = first === undefined ? [] : ['--import', first]
-      const args = [...before, ...held.args, '--import', CRASH, entry, 'serve', '--config', configFile]
-      service = spawn(process.execPath, args, {
-        stdio: 'ignore',
-        env: { ...process.env, ...held.env, ...(crash ? { QUAYSIDE_CRASH: crash } : {}) },
-      })
+    /**
+     * @param crash where it kills itself, such as `intended`
+     * @param how `program`: the folder of another version; `first`: what is loaded before everything else
+     */
+    start: async (crash?: string, { program, first }: { program?: string; first?: string } = {}) => {
+      spawned(program, crash, first)
       await until('the service', async () => (await fetch(`${url}/readyz`, CLOSE).catch(() => undefined))?.ok)
       await until('the catalogue', () => sku().catch(() => undefined))
+    },
+    /** Starts a version that is to end by itself, or at `crash`, or once `look` holds. */
+    runToItsEnd: async (program: string, { crash, look }: { crash?: string; look?: () => boolean } = {}) => {
+      const child = spawned(program, crash)
+      let output = ''
+      for (const stream of [child.stdout, child.stderr]) stream?.on('data', (chunk) => (output += String(chunk)))
+      if (look) await until('the instant to kill it', look).then(() => child.kill('SIGKILL'))
+      await until('its end', () => child.exitCode !== null || child.signalCode !== null)
+      return { code: child.exitCode, signal: child.signalCode, output }
     },
     signal: () => service?.kill('SIGTERM'),
     died: () => until('the crash', () => service?.signalCode === 'SIGKILL'),
@@ -143,6 +146,18 @@ export async function openInstallation(
     },
     /** The only purchase, when the service has ended. */
     purchase: () => withDatabase(async (db) => (await db.query(build.select().from(purchases)))[0]),
+  }
+
+  function spawned(program = path.join(import.meta.dirname, '../..'), crash?: string, first?: string): ChildProcess {
+    // The hook of a crash belongs to the modules of its own version.
+    const hook = crash === undefined ? [] : ['--import', path.join(program, 'test/support/crash.ts')]
+    const before = first === undefined ? [] : ['--import', first]
+    const args = [...before, ...held.args, ...hook, path.join(program, 'src/quayside.js'), 'serve', '--config', configFile]
+    const env = { ...process.env, ...held.env, ...(crash ? { QUAYSIDE_CRASH: crash } : {}) }
+    service = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'], env })
+    service.stdout?.resume()
+    service.stderr?.resume()
+    return service
   }
 
   /** A listing that there is enough of; undefined while the catalogue is not read. */

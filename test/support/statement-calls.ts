@@ -10,6 +10,7 @@ const machinery = [
   'database-place',
   'files',
   'marker',
+  'version-note',
   'migration-files',
   'queued-commit',
   'schema',
