@@ -10,11 +10,9 @@ import { Failure, messageOf } from '../errors.ts'
 import type { Log } from '../log.ts'
 import { databaseFileOf } from '../storage/data-folder.ts'
 import type { Database } from '../storage/database.ts'
-import { openBeside } from '../storage/database-place.ts'
+import { migrationsIn, openBeside } from '../storage/database-place.ts'
 import { forget } from '../storage/files.ts'
-import { missingMigrations, readMigrations } from '../storage/migration-files.ts'
 import { currentEpoch } from '../storage/restores.ts'
-import { appliedMigrations } from '../storage/settings.ts'
 import { programVersion, readVersionNote, writeVersionNote } from '../storage/version-note.ts'
 import { checkKeys } from '../vault/keys.ts'
 import { nameOfKey } from '../vault/vault.ts'
@@ -91,24 +89,26 @@ export async function beginFirstStart(parts: FirstStartParts) {
   }
 }
 
+/** Returns the digest of the newest migration. */
+const newestOf = (migrations: Awaited<ReturnType<typeof migrationsIn>>) => migrations?.applied.at(-1)?.digest ?? ''
+
 const hold = async (database: string) => (await import('../storage/sqlite/open.ts')).holdDatabase(database)
 
 /** @returns undefined where this version has served, or the service has never run on the database */
 async function backUp({ config, now, log }: FirstStartParts, version: string, before: string | null) {
-  const db = await openBeside(config)
+  // A database of a newer version is refused here.
+  const migrations = await migrationsIn(config)
+  const db = before === version && migrations?.missing.length === 0 ? undefined : await openBeside(config)
   try {
     const epoch = db && (await currentEpoch(db))
-    // A database of a newer version is refused here.
-    const applied = db ? await db.query(appliedMigrations()) : []
-    const missing = missingMigrations(readMigrations(), applied)
-    if (!db || !epoch || (before === version && missing.length === 0)) return undefined
+    if (!epoch) return undefined
     const { next } = await checkKeys(config, db)
     const key = (next && config.nextKeyEncryptionKey()) || config.keyEncryptionKey
     const facts = { madeAt: now(), epoch: epoch.epoch, stores: config.stores.map(({ id }) => id) }
     const folder = backupFolder(config)
     const { file } = await makeBackup({ database: databaseFileOf(config.dataDir), folder }, facts, key)
     log.info('upgrade.backed_up', { before, after: version, file, durationMs: now() - facts.madeAt })
-    return { backup: path.join(folder, file), tables: applied.at(-1)?.digest ?? '' }
+    return { backup: path.join(folder, file), tables: newestOf(migrations) }
   } catch (error) {
     if (!(error instanceof Failure) || error.reason !== 'backup_failed') throw error
     const what = `the first start of ${version} makes a backup of the database before it changes: ${error.message}`
@@ -130,7 +130,7 @@ async function putBackUnserved({ config, now, log }: FirstStartParts, when: 'alw
   const database = databaseFileOf(config.dataDir)
   const { version, before, backup, tables, served } = readVersionNote(database) ?? {}
   if (served !== false || !backup) return
-  if (when === 'always' || (await newestMigration(config)) !== tables) {
+  if (when === 'always' || newestOf(await migrationsIn(config).catch(() => undefined)) !== tables) {
     const { forgetDatabase, replaceDatabase } = await import('./restore.ts')
     const { keyName } = readBackupHeader(backup)
     const keys = [config.keyEncryptionKey, config.nextKeyEncryptionKey()]
@@ -144,12 +144,4 @@ async function putBackUnserved({ config, now, log }: FirstStartParts, when: 'alw
   }
   await writeVersionNote(database, before == null ? {} : { version: before, served: true })
   forget(backup)
-}
-
-/** @returns the digest of the newest migration of the database; undefined where that cannot be read */
-async function newestMigration(config: Config): Promise<string | undefined> {
-  const db = await openBeside(config).catch(() => undefined)
-  const applied = await db?.query(appliedMigrations()).catch(() => undefined)
-  await db?.close()
-  return applied?.at(-1)?.digest
 }

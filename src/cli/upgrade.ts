@@ -7,13 +7,12 @@ import { type Config, loadConfig, readSecretFile } from '../config/config.ts'
 import { counted, duration } from '../domain/figures.ts'
 import { sentence } from '../domain/text-layout.ts'
 import { Failure, messageOf } from '../errors.ts'
-import { compareFigures, type Difference } from '../rehearsal/compare.ts'
+import { type Compared, compareFigures } from '../rehearsal/compare.ts'
 import type { Figure, FiguresHead } from '../rehearsal/figures.ts'
 import { Secret } from '../secret.ts'
 import { databaseFileOf } from '../storage/data-folder.ts'
-import { openAlone, openBeside, placeName } from '../storage/database-place.ts'
+import { migrationsIn, openAlone, placeName } from '../storage/database-place.ts'
 import { writeText } from '../storage/files.ts'
-import { missingMigrations, readMigrations } from '../storage/migration-files.ts'
 import { appliedMigrations } from '../storage/settings.ts'
 import { programVersion } from '../storage/version-note.ts'
 import { CONFIG_FILE } from './client.ts'
@@ -35,10 +34,14 @@ export async function runUpgrade(io: Io, flags: UpgradeFlags): Promise<number> {
   const config = loadConfig(file, io.env)
   const copy = path.join(config.dataDir, 'rehearsal')
   if (existsSync(copy)) throw new Failure('conflict', `${copy} is there: remove it, if no other rehearsal runs`)
-  const isOlder = await lacksMigrations(config)
+  const known = await migrationsIn(config)
+  if (!known)
+    throw new Failure('not_found', `there is no database at ${placeName(config)}: there is nothing to rehearse`)
+  const isOlder = known.missing.length > 0
   const halt = new AbortController()
   void io.stopSignal().then(() => halt.abort())
   const line = drawnLine(io, io.isTerminal && !json)
+  const running: Promise<void>[] = []
   const start = (program: string, ...args: string[]) => {
     const child = spawn(program, args, { env: io.env, signal: halt.signal, stdio: ['ignore', 'pipe', 'pipe'] })
     let said = ''
@@ -49,10 +52,10 @@ export async function runUpgrade(io: Io, flags: UpgradeFlags): Promise<number> {
       if (code !== 0)
         throw new Failure('unavailable', said.trim().replace(/^quayside: /, '') || `it ended with ${code}`)
     })
-    ended.catch(() => {})
+    running.push(ended.catch(() => {}))
     return { out: child.stdout, ended }
   }
-  const remove = () => rmSync(copy, { recursive: true, force: true })
+  const remove = () => rmSync(copy, { recursive: true, force: true, maxRetries: 3 })
   // A second Ctrl-C ends the process at once.
   process.once('exit', remove)
   try {
@@ -72,7 +75,10 @@ export async function runUpgrade(io: Io, flags: UpgradeFlags): Promise<number> {
       line.draw(`${cell(figures)} figures compared with those of ${next.version}`),
     )
       .then((done) => other.ended.then(() => ({ ...done, failure: null })))
-      .catch(async (error: unknown) => ({ failure: await other.ended.then(() => messageOf(error), messageOf) }))
+      .catch(async (error: unknown) => ({
+        ...{ migrations: [], figures: 0, differences: [] },
+        failure: await other.ended.then(() => messageOf(error), messageOf),
+      }))
     halt.signal.throwIfAborted()
     if (compared.failure?.includes("unknown command 'rehearse-figures'")) {
       throw new Failure('conflict', `${next.version} is too old to be rehearsed: it lacks the command for it`)
@@ -93,6 +99,8 @@ export async function runUpgrade(io: Io, flags: UpgradeFlags): Promise<number> {
     throw halt.signal.aborted ? new Failure('conflict', 'stopped: nothing has changed', { cause: error }) : error
   } finally {
     line.clear()
+    halt.abort()
+    await Promise.all(running)
     remove()
     process.off('exit', remove)
   }
@@ -130,14 +138,7 @@ async function makeCopy(config: Config, copy: string, urlFile: string | undefine
   writeText(addressOf(copy), databaseUrl.reveal(), 0o600)
 }
 
-async function lacksMigrations(config: Config): Promise<boolean> {
-  const db = await openBeside(config)
-  if (!db) throw new Failure('not_found', `there is no database at ${placeName(config)}: there is nothing to rehearse`)
-  const applied = await db.query(appliedMigrations()).finally(() => db.close())
-  return missingMigrations(readMigrations(), applied).length > 0
-}
-
-interface Result {
+interface Result extends Compared {
   from: string
   to: string
   database: string
@@ -145,13 +146,10 @@ interface Result {
   isOlder: boolean
   /** What ended the new version; null: it did everything. */
   failure: string | null
-  migrations?: FiguresHead['migrations']
-  figures?: number
-  differences?: Difference[]
 }
 
 function rehearsedText(result: Result, { rehearse: target, config }: UpgradeFlags, width: number): string {
-  const { from, to, isOlder, failure, migrations = [], figures = 0, differences = [] } = result
+  const { from, to, isOlder, failure, migrations, figures, differences } = result
   const [backup, restore] = ['backup', 'restore <backup>'].map(
     (one) => `\`${commandLine(one + configOption(config))}\``,
   )
@@ -169,7 +167,7 @@ function rehearsedText(result: Result, { rehearse: target, config }: UpgradeFlag
     `  1. ${backup}, and copy the backup to another machine. Stop the service.`,
     `  2. Put ${quoted(target)} in the place of ${from}, and keep ${from}.`,
     '  3. Start the service. It makes a backup by itself first.',
-    `  To go back: put ${from} in its place again, and start it. If ${to} has served, ${from} asks for ${restore} first.`,
+    `  To go back: put ${from} in its place again, and start it. If ${to} has served and changed tables, ${from} asks for ${restore} first.`,
   ]
   const lines = failure === null ? found : [`${to} fails: ${failure}`, `Stay on ${from}.`]
   const title = `Rehearsed ${from} -> ${to} on a copy of ${result.database}: nothing has changed.`
@@ -188,12 +186,10 @@ export async function runFigures(io: Io, { config: file, copy, at }: FiguresFlag
     end += lines.length
     if (!io.stdout.write(lines.map((one) => `${JSON.stringify(one)}\n`).join(''))) await once(io.stdout, 'drain')
   }
-  const beside = await openBeside(config)
-  const known = new Set((await beside?.query(appliedMigrations()))?.map(({ digest }) => digest))
-  await beside?.close()
+  const known = await migrationsIn(config)
   const db = await openAlone(config, { now: Date.now, mustExist: true })
   const opened = Date.now()
-  const ran = (await db.query(appliedMigrations())).filter(({ digest }) => !known.has(digest))
+  const ran = (await db.query(appliedMigrations())).slice(known?.applied.length)
   const migrations = ran.map(({ name, appliedAt }, index) => ({
     name,
     ms: (ran[index + 1]?.appliedAt ?? opened) - appliedAt,

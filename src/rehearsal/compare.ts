@@ -3,11 +3,13 @@ import type { Readable } from 'node:stream'
 import { Failure } from '../errors.ts'
 import type { Figure, FiguresHead } from './figures.ts'
 
-/** What differs, by kind and field: how often, and the first ones. */
-export interface Difference {
-  what: string
-  count: number
-  first: { of: string; from: string; to: string }[]
+export interface Compared {
+  /** The migrations that the new version made in the copy. */
+  migrations: FiguresHead['migrations']
+  /** How many figures the new version has. */
+  figures: number
+  /** What differs, by kind and field: how often, and the first ones. */
+  differences: { what: string; count: number; first: { of: string; from: string; to: string }[] }[]
 }
 
 const FIRST_MAX = 10
@@ -16,20 +18,20 @@ const FIRST_MAX = 10
  * Compares the figures of two programs as they come, in bounded memory.
  *
  * @param before undefined: only checks of the new version that fail are a difference
- * @param count called now and then with the number of figures so far
+ * @param onProgress called now and then with the number of figures so far
  * @throws Failure `unavailable` where figures break off
  */
 export async function compareFigures(
   before: Readable | undefined,
   after: Readable,
-  count: (figures: number) => void,
-): Promise<{ migrations: FiguresHead['migrations']; figures: number; differences: Difference[] }> {
-  const found = new Map<string, Difference>()
+  onProgress: (figures: number) => void,
+): Promise<Compared> {
+  const found = new Map<string, Compared['differences'][number]>()
   const note = (what: string, of: string, ...values: unknown[]): void => {
-    const difference = found.get(what) ?? { what, count: 0, first: [] }
+    const { count, first } = found.get(what) ?? { count: 0, first: [] as { of: string; from: string; to: string }[] }
     const [from = '', to = ''] = values.map((value) => String(value ?? 'none'))
-    if (difference.first.length < FIRST_MAX) difference.first.push({ of, from, to })
-    found.set(what, { ...difference, count: difference.count + 1 })
+    if (first.length < FIRST_MAX) first.push({ of, from, to })
+    found.set(what, { what, count: count + 1, first })
   }
   const [old, next] = [before && linesOf(before), linesOf(after)]
   await old?.()
@@ -51,7 +53,7 @@ export async function compareFigures(
       }
     }
     if (order >= 0) figures += 1
-    if (figures % 1_000 === 0) count(figures)
+    if (figures % 1_000 === 0) onProgress(figures)
     if (order <= 0) a = await read()
     if (order >= 0) b = await read(next)
   }

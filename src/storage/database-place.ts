@@ -7,8 +7,10 @@ import type { Secret } from '../secret.ts'
 import { databaseFileOf } from './data-folder.ts'
 import type { Database } from './database.ts'
 import { assertNotMoved, engineMove, leftBehind, movedFailure } from './engine-move.ts'
+import { missingMigrations, readMigrations } from './migration-files.ts'
 import type { ServerState, SharedDatabase } from './postgres/open.ts'
 
+import { appliedMigrations } from './settings.ts'
 import type { HeldDatabase } from './sqlite/open.ts'
 
 export type { ServerState }
@@ -114,6 +116,18 @@ export async function assertNothingLeft(place: DatabasePlace): Promise<void> {
 export async function openBeside(place: DatabasePlace): Promise<ReadDatabase | undefined> {
   const db = await openPlaceToRead(place)
   return db && usable(db)
+}
+
+/**
+ * Returns the migrations that a database has, in order, and those of this program that it lacks. A service may be using it.
+ *
+ * @returns undefined where there is no database
+ * @throws Failure as `openBeside` and `missingMigrations` do
+ */
+export async function migrationsIn(place: DatabasePlace) {
+  const db = await openBeside(place)
+  const applied = await db?.query(appliedMigrations()).finally(() => db.close())
+  return applied && { applied, missing: missingMigrations(readMigrations(), applied) }
 }
 
 /**

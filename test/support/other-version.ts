@@ -10,8 +10,8 @@ export interface Changes {
   version: string
   /** The SQL of a migration more. */
   migration?: string
-  /** Replaces a text in a file of `src`. */
-  edit?: [file: string, from: string, to: string]
+  /** Texts that are replaced in files of `src`. */
+  edits?: [file: string, from: string, to: string][]
 }
 
 /** @returns the folder, which goes when the test ends */
@@ -29,8 +29,7 @@ export function otherVersion(onTestFinished: TestContext['onTestFinished'], chan
     const number = String(readdirSync(migrations).length + 1).padStart(4, '0')
     writeFileSync(path.join(migrations, `${number}-of-the-new-version.sql`), changes.migration)
   }
-  if (changes.edit) {
-    const [name, from, to] = changes.edit
+  for (const [name, from, to] of changes.edits ?? []) {
     const file = path.join(folder, 'src', name)
     const text = readFileSync(file, 'utf8')
     if (!text.includes(from)) throw new Error(`${name} lacks ${from}`)

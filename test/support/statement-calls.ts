@@ -476,6 +476,7 @@ export const calls: Record<string, unknown[]> = {
   revokeToken: ['t', at],
   markCancelRequested: ['o', at],
   markClosed: ['o', 'fulfilled', at],
+  openOrders: [{ after: '', limit: 1 }],
   listOpenOrders: [{ ...page, sku: 'k' }],
   listUnfulfilledOrders: ['failed', page],
   storeOrdersNamed: ['r'],
@@ -533,7 +534,15 @@ noArguments.push(
   'forgetAccounts',
   'lastInstants',
 )
-noArguments.push('allTokens', 'allWebhooks', 'lastCompleteSync', 'lastEndedSync', 'runningSyncRuns', 'listCaptures')
+noArguments.push(
+  'appliedMigrations',
+  'allTokens',
+  'allWebhooks',
+  'lastCompleteSync',
+  'lastEndedSync',
+  'runningSyncRuns',
+  'listCaptures',
+)
 noArguments.push(
   'allCallbackSecrets',
   'allPublishing',
