@@ -35,8 +35,7 @@ export async function runUpgrade(io: Io, flags: UpgradeFlags): Promise<number> {
   const copy = path.join(config.dataDir, 'rehearsal')
   if (existsSync(copy)) throw new Failure('conflict', `${copy} is there: remove it, if no other rehearsal runs`)
   const known = await migrationsIn(config)
-  if (!known)
-    throw new Failure('not_found', `there is no database at ${placeName(config)}: there is nothing to rehearse`)
+  if (!known) throw new Failure('not_found', `there is no database at ${placeName(config)}`)
   const isOlder = known.missing.length > 0
   const halt = new AbortController()
   void io.stopSignal().then(() => halt.abort())
@@ -49,8 +48,8 @@ export async function runUpgrade(io: Io, flags: UpgradeFlags): Promise<number> {
       said = `${said}${chunk}`.slice(-4_000)
     })
     const ended = once(child, 'close').then(([code]) => {
-      if (code !== 0)
-        throw new Failure('unavailable', said.trim().replace(/^quayside: /, '') || `it ended with ${code}`)
+      const why = said.trim().replace(/^quayside: /, '') || `it ended with ${code}`
+      if (code !== 0) throw new Failure('unavailable', why)
     })
     running.push(ended.catch(() => {}))
     return { out: child.stdout, ended }
@@ -75,23 +74,18 @@ export async function runUpgrade(io: Io, flags: UpgradeFlags): Promise<number> {
       line.draw(`${cell(figures)} figures compared with those of ${next.version}`),
     )
       .then((done) => other.ended.then(() => ({ ...done, failure: null })))
-      .catch(async (error: unknown) => ({
-        ...{ migrations: [], figures: 0, differences: [] },
-        failure: await other.ended.then(() => messageOf(error), messageOf),
-      }))
+      .catch(async (error: unknown) => {
+        other.out.resume()
+        const failure = await other.ended.then(() => messageOf(error), messageOf)
+        return { migrations: [], figures: 0, differences: [], failure }
+      })
     halt.signal.throwIfAborted()
     if (compared.failure?.includes("unknown command 'rehearse-figures'")) {
       throw new Failure('conflict', `${next.version} is too old to be rehearsed: it lacks the command for it`)
     }
     const differs = compared.failure !== null || compared.differences.length > 0
-    const result = {
-      from: programVersion(),
-      to: next.version,
-      database: placeName(config),
-      isOlder,
-      differs,
-      ...compared,
-    }
+    const versions = { from: programVersion(), to: next.version, database: placeName(config) }
+    const result = { ...versions, isOlder, differs, ...compared }
     line.clear()
     print(io, json, result, () => rehearsedText(result, flags, proseWidth(io)))
     return differs ? exitCodes.failed : exitCodes.ok

@@ -106,10 +106,10 @@ describe('the first start of a new version that is killed', () => {
         version: '0.0.9',
         edits: [['app.ts', call, `${nothing} as FirstStart`]],
       })
-      await world.start(undefined, earlier)
+      await world.start(undefined, { program: earlier })
       await world.buy('1002')
       await world.stop()
-      await world.start(undefined, world.next)
+      await world.start(undefined, { program: world.next })
       await world.buy('1003')
       expect((await world.run('orders', 'show', '1002')).stdout).toContain('fulfilled')
       expect(world.charges()).toBe(3)
@@ -124,7 +124,7 @@ describe('the first start of a new version that is killed', () => {
       const world = await upgrading(onTestFinished, { migration: ADDED })
       await world.runToItsEnd(world.next, { crash: 'served' })
       expect((await world.runToItsEnd(THIS)).output).toContain('made by a newer Quayside')
-      await world.start(undefined, world.next)
+      await world.start(undefined, { program: world.next })
       await world.buy('1002')
       await world.stop()
       const { backup } = world.noteOf() as { backup: string }
