@@ -44,7 +44,7 @@ import { sandbox } from './sandbox.ts'
 import { freezes, status } from './status.ts'
 import { stores, trigger } from './stores.ts'
 import { tail } from './tail.ts'
-import { commandLine, version } from './words.ts'
+import { commandLine } from './words.ts'
 
 /** Runs one command. Never throws. @param argv the arguments, without the program @returns the exit code */
 export async function runCommand(argv: string[], io: Io): Promise<number> {

@@ -11,10 +11,11 @@ import { databaseFileOf } from '../storage/data-folder.ts'
 import { openBeside } from '../storage/database-place.ts'
 import { appliedMigrations } from '../storage/settings.ts'
 import { countStoreOrders } from '../storage/store-orders.ts'
+import { programVersion } from '../storage/version-note.ts'
 import { connectionOf } from './client.ts'
 import type { Io, ServiceFlags } from './command.ts'
 import type { Finding } from './doctor.ts'
-import { ROOT, version } from './words.ts'
+import { ROOT } from './words.ts'
 
 const LEFT_OUT = `Left out: secrets, keys, orders, SKUs, amounts, paths, and what people, stores and suppliers have written.
 Hosts are host-1, stores store-1. Read it before you send it.`
@@ -27,7 +28,7 @@ export async function writeReport(io: Io, options: ServiceFlags, findings: Findi
   const installed = ROOT.includes('node_modules') ? 'package' : existsSync(path.join(ROOT, '.git')) ? 'clone' : 'image'
   const system = `${os.platform()} ${os.release()} ${os.arch()}, ${mib(os.totalmem())}`
   const sections: Record<string, Facts | string[]> = {
-    versions: { quayside: version(), installed, node: process.version, system, madeAt: iso(io.now()) },
+    versions: { quayside: programVersion(), installed, node: process.version, system, madeAt: iso(io.now()) },
     findings: findings.map(({ level, check, message }) =>
       level === 'ok' ? `ok ${check}` : `${level} ${check}: ${masked(message, QUOTING.includes(check))}`,
     ),

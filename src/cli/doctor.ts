@@ -88,7 +88,7 @@ async function visit(io: Io, options: ServiceFlags, report: Report): Promise<Con
   return config
 }
 
-/** Checks the configuration against its database. Nobody is asked over the network, so a rehearsal does it on a copy, too. */
+/** Checks the configuration against its database. This asks nothing over the network: a rehearsal does it, too. */
 export async function checkWithin(config: Config, now: number, report: Report): Promise<void> {
   const inspection = await checkKey(config, report)
   checkRates(config, now, report)

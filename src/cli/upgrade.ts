@@ -21,9 +21,8 @@ import type { FiguresFlags, UpgradeFlags } from './commands.ts'
 import { checkWithin } from './doctor.ts'
 import { exitCodes } from './exit-codes.ts'
 import { drawnLine } from './terminal.ts'
-import { cell, commandLine, configOption, quoted } from './words.ts'
+import { cell, commandLine, configOption, quoted, ROOT } from './words.ts'
 
-const ROOT = path.resolve(import.meta.dirname, '../..')
 const entryOf = (program: string): string => path.join(program, 'src/quayside.js')
 /** The file in the folder of a copy that has its address, where the copy is on a server. */
 const addressOf = (copy: string): string => path.join(copy, 'database-url')
@@ -44,8 +43,8 @@ export async function runUpgrade(io: Io, flags: UpgradeFlags): Promise<number> {
   const start = (program: string, ...args: string[]) => {
     const child = spawn(program, args, { env: io.env, signal: halt.signal, stdio: ['ignore', 'pipe', 'pipe'] })
     let said = ''
-    child.stderr.on('data', (chunk) => {
-      said = `${said}${chunk}`.slice(-4_000)
+    child.stderr.setEncoding('utf8').on('readable', () => {
+      said = `${said}${child.stderr.read() ?? ''}`.slice(-4_000)
     })
     const ended = once(child, 'close').then(([code]) => {
       const why = said.trim().replace(/^quayside: /, '') || `it ended with ${code}`
@@ -171,7 +170,7 @@ function rehearsedText(result: Result, { rehearse: target, config }: UpgradeFlag
     .join('')
 }
 
-/** Writes the figures of this version, see `rehearsal/figures`. It opens the copy alone, and asks nobody. */
+/** Writes the figures of this version, see `rehearsal/figures`. It opens the copy alone, and sends no request. */
 export async function runFigures(io: Io, { config: file, copy, at }: FiguresFlags): Promise<undefined> {
   const databaseUrl = existsSync(addressOf(copy)) ? new Secret(readFileSync(addressOf(copy), 'utf8')) : null
   const config = { ...loadConfig(file, io.env), dataDir: path.resolve(copy), databaseUrl }

@@ -1,5 +1,4 @@
 /** Values as a terminal shows them, and commands as a person can paste them. */
-import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { age, duration, grouped, money as moneyText } from '../domain/figures.ts'
 import { countsByWord } from '../domain/labels.ts'
@@ -50,12 +49,6 @@ export const timeText = (at: unknown): string => cell(at).slice(0, 19).replace('
 
 /** The folder of the program: a clone, a package that was installed, or `/app` of the image. */
 export const ROOT = path.resolve(import.meta.dirname, '../..')
-
-/** The version of the program: `0.1.0`. */
-export function version(): string {
-  const text = readFileSync(path.join(ROOT, 'package.json'), 'utf8')
-  return (JSON.parse(text) as { version: string }).version
-}
 
 /** Returns where a document of this program is, from the folder that the person is in if it is below that one. */
 export function documentPath(name: string): string {

@@ -240,7 +240,11 @@ function asDecidedNow(input: PurchaseInput, { purchase }: Loaded): PurchaseInput
 }
 
 /** Returns the facts of a purchase in the words of the transition table. */
-export function factsOf({ purchase, generations, keys }: Omit<Loaded, 'name'>): PurchaseFacts {
+export function factsOf({
+  purchase,
+  generations,
+  keys,
+}: Pick<Loaded, 'purchase' | 'generations' | 'keys'>): PurchaseFacts {
   const later = generations.filter((other) => other.generation > purchase.generation)
   return {
     ...purchase,

@@ -1,6 +1,6 @@
 /**
- * The figures by which a rehearsed upgrade compares two versions: what each would do with one database at one instant. Nobody is
- * asked outside.
+ * The figures by which a rehearsed upgrade compares two versions: what each would do with one database at one instant. No
+ * request is sent.
  *
  * Format 1, which every later version keeps: lines of JSON. First a `FiguresHead`, then figures in the order of their keys, piece
  * by piece and byte by byte, then `{"end": <number of figures>}`. Fields and kinds may be added: what one side lacks is no difference.
@@ -45,8 +45,8 @@ const ORDERS_PAGE = 20
 /** Yields a page at a time: every listing of the stores, then every open order, each followed by its purchases. */
 export async function* figuresOf(parts: Parts): AsyncGenerator<Figure[]> {
   const { db, at } = parts
-  const nobody = { refreshOffer: async () => {}, checkBalance: async () => {} }
-  const guarding = { ...parts, ...nobody, now: () => at, monotonic: () => 0, random: () => 0, pace: freshPace() }
+  const silent = { refreshOffer: async () => {}, checkBalance: async () => {} }
+  const guarding = { ...parts, ...silent, now: () => at, monotonic: () => 0, random: () => 0, pace: freshPace() }
   for (const store of parts.stores.toSorted((a, b) => Buffer.compare(Buffer.from(a.id), Buffer.from(b.id)))) {
     for (let after: string | undefined; ; ) {
       const rows = await db.query(pageOfListings({ store: store.id, after, limit: LISTINGS_PAGE }))

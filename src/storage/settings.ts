@@ -4,11 +4,6 @@ import { settings } from './schema.ts'
 import { build, change, statement, uniqueKey } from './statement.ts'
 import { deleteBy, rowsBy } from './table.ts'
 
-/** The migrations that the tables were made by, in order. */
-export const appliedMigrations = statement(
-  () => sql<{ version: number; name: string }>`select version, name from schema_migrations order by version`,
-)
-
 const settingByName = rowsBy(settings, ['name'])
 
 /** @returns the text of one fact of the installation; undefined when no fact has that name */

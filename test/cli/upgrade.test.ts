@@ -79,7 +79,7 @@ const CHANGED: Changes['edits'] = [
 ]
 
 test(
-  'a rehearsal changes nothing, asks nobody, and shows what another version would do',
+  'a rehearsal changes nothing, sends no request, and shows what another version would do',
   async ({ onTestFinished }) => {
     const world = await rehearsing(onTestFinished)
     const before = world.files()

@@ -51,8 +51,9 @@ const groups: { why: string; words: Record<string, string> }[] = [
     why: 'states, holds and events of the glossary: the API names the events, and we kept its names',
     words: {
       balance: 'alerts catalogue cli domain fitting http inbox ordering reconciliation supplier top',
-      completed: 'cli domain fitting ordering reconciliation sandbox storage supplier',
-      failed: 'alerts catalogue cli domain fitting http listings ordering reconciliation sandbox storage stores',
+      completed: 'cli domain fitting ordering reconciliation rehearsal sandbox storage supplier',
+      failed:
+        'alerts catalogue cli domain fitting http listings ordering reconciliation rehearsal sandbox storage stores',
       pending: 'cli domain listings storage',
       refunded: 'domain sandbox',
       'balance.low': 'domain inbox sandbox',
@@ -75,7 +76,7 @@ const groups: { why: string; words: Record<string, string> }[] = [
       rate_limited: 'catalogue domain ordering sandbox supplier top',
       unauthorized: 'catalogue cli domain fitting ordering supplier',
       unavailable:
-        'backup catalogue cli domain fitting http inbox ordering processes reconciliation sandbox storage stores supplier top',
+        'backup catalogue cli domain fitting http inbox ordering processes reconciliation rehearsal sandbox storage stores supplier top',
     },
   },
   {

@@ -561,7 +561,6 @@ noArguments.push(
   'dropAllLinks',
   'firstCountedHour',
   'countStoreOrders',
-  'appliedMigrations',
 )
 export const others = [
   'isDuePlacement',
