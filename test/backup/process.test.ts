@@ -165,7 +165,7 @@ describe('a restore', () => {
         expect(answer).toMatchObject({ exitCode: code, stdout: '' })
         const lines = stderr.trim().split('\n')
         expect(lines.join(' ').replaceAll(/ +/g, ' ')).toMatch(said)
-        expect(lines.slice(1).filter((line) => !line.startsWith('  '))).toEqual([])
+        expect(lines.slice(1).filter((line) => !/^( {2}|More: )/.test(line))).toEqual([])
         expect(readFileSync(database).equals(before)).toBe(true)
         expect(readdirSync(folder).filter((name) => /restoring|replaced/.test(name))).toEqual([])
       }
@@ -245,7 +245,7 @@ describe('the key-encryption key', () => {
       const wrong = await spawned('serve')
       expect(wrong.exitCode).toBe(2)
       expect(wrong.stderr.replaceAll(/\n +/g, ' ')).toMatch(
-        /^quayside: the key-encryption key [0-9a-f]{8} does not open this database: set QUAYSIDE_KEY_ENCRYPTION_KEY \(or QUAYSIDE_KEY_ENCRYPTION_KEY_FILE\) to the key [0-9a-f]{8}, under which it is sealed\n$/,
+        /^quayside: the key-encryption key [0-9a-f]{8} does not open this database: set QUAYSIDE_KEY_ENCRYPTION_KEY \(or QUAYSIDE_KEY_ENCRYPTION_KEY_FILE\) to the key [0-9a-f]{8}, under which it is sealed\nMore: docs\/troubleshooting\.md#wrong_key\n$/,
       )
       expect(wrong.stderr).not.toContain(key)
       rmSync(secret('key-encryption-key'))
