@@ -2,7 +2,9 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { gzipSync } from 'node:zlib'
 import { Router } from 'express'
+import { sendCompressed } from './markup-answer.ts'
 
 const own = (name: string): string => fileURLToPath(new URL(name, import.meta.url))
 
@@ -25,12 +27,18 @@ const read = Object.entries(files).map(([key, { name, type, file }]) => {
 
 export const assets = Object.fromEntries(read.map(({ key, path }) => [key, path])) as Record<keyof typeof files, string>
 
-/** Serves the style sheet, the scripts and the icon. They are the same for all people and need no sign-in. */
+/** Serves the style sheet, the scripts and the icon. They are the same for all people and need no sign-in. Each is compressed once. */
 export function assetsRouter(): Router {
   const router = Router({ strict: true, caseSensitive: true })
   for (const { path, type, bytes } of read) {
+    let kept: Buffer | undefined
+    const compressed = () => {
+      kept ??= gzipSync(bytes, { level: 9 })
+      return kept
+    }
     router.get(path, (_request, response) => {
-      response.set('cache-control', 'public, max-age=31536000, immutable').type(type).send(bytes)
+      response.set('cache-control', 'public, max-age=31536000, immutable').type(type)
+      sendCompressed(response, bytes, compressed)
     })
   }
   return router

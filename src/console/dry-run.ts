@@ -11,7 +11,7 @@ import { stateMark } from './marks.ts'
 import { byOperator, done, type Page } from './page.ts'
 import { changesTable } from './syncs.ts'
 import { empty, table } from './tables.ts'
-import { clockTag, sentenceOf } from './words.ts'
+import { clockTag, type StoreNames, sentenceOf, storeName, storeNames } from './words.ts'
 
 type KeptDryRunView = NonNullable<AnswerOf<'viewDryRun'>['run']>
 
@@ -23,8 +23,8 @@ export const dryRunPage: Page = {
     return {
       title: 'Dry run',
       main: html`<header class="title"><p class="trail"><a href="/syncs">Syncs</a> / dry run</p><h1>Dry run</h1><p class="quiet">Reads the catalogue as a sync does, on a copy, and says what would change. Nothing is changed, here or in a store.</p></header>
-${live({ id: 'dry', class: 'stack', labelledBy: 'dry-h', from: '/syncs/dry-run/parts/state', content: statePart(run, visit.now) })}
-${run && run.state !== 'running' && resultPart(run)}
+${live({ id: 'dry', class: 'stack', labelledBy: 'dry-h', from: `/syncs/dry-run/parts/state${run?.state === 'running' ? '?is=running' : ''}`, content: statePart(run, visit.now) })}
+${run && run.state !== 'running' && resultPart(run, await storeNames(visit))}
 ${section('actions-h', 'Actions', html`<div>${forOperators('Start, stop', visit, actionOf(run))}</div>`)}`,
     }
   },
@@ -39,7 +39,11 @@ ${section('actions-h', 'Actions', html`<div>${forOperators('Start, stop', visit,
     }),
   },
   parts: {
-    state: async ({ call, now }) => statePart((await call('viewDryRun')).run, now),
+    /** After the end of the run, the page has its findings, and offers to start another one instead of stopping it. */
+    state: async ({ call, now, query }) => {
+      const { run } = await call('viewDryRun')
+      return query.get('is') === 'running' && run?.state !== 'running' ? undefined : statePart(run, now)
+    },
   },
 }
 
@@ -72,11 +76,11 @@ function statePart(run: KeptDryRunView | null, now: number): Html {
   const { progress, end } = run
   const [pages, total] = [end?.pages ?? progress?.pages ?? 0, end?.pagesTotal ?? progress?.pagesTotal ?? null]
   const isRunning = run.state === 'running'
-  return html`${head}<p>${stateMark(runLabels[run.state])} <span class="quiet">Started ${clockTag(run.startedAt, now)} by ${run.actor}${run.endedAt && html`, ended ${clockTag(run.endedAt, now)}`}.</span></p>
+  return html`${head}<p>${stateMark(runLabels[run.state])} <span class="quiet">Started ${clockTag(run.startedAt, now)} by ${run.actor.replace(/ \(.*\)$/, '')}${run.endedAt && html`, ended ${clockTag(run.endedAt, now)}`}.</span></p>
 ${isRunning && pagesRead(pages, total)}
 ${run.error && html`<p class="notice is-stop"><span>${sentenceOf(run.error)}</span></p>`}
 ${figures([
-  { name: 'Offers read', value: grouped(end?.offers.seen ?? progress?.offers ?? 0), beside: `${grouped(pages)} pages` },
+  { name: 'Offers read', value: grouped(end?.offers.seen ?? progress?.offers ?? 0), beside: counted(pages, 'page') },
   { name: 'Would be new', value: grouped(end?.offers.new ?? progress?.new ?? 0), beside: 'offers' },
   { name: 'Would change', value: grouped(end?.offers.changed ?? progress?.changed ?? 0), beside: 'offers' },
   {
@@ -91,11 +95,10 @@ ${figures([
       ? `would be pushed, ${grouped(end.stores.reduce((sum, { held }) => sum + held, 0))} held`
       : 'would change so far',
   },
-])}
-${!isRunning && html`<p class="small quiet">What would change is below; <a href="/syncs/dry-run">open the page again</a> if it is not.</p>`}`
+])}`
 }
 
-function resultPart({ doubts, listings, offers, end }: KeptDryRunView): Html {
+function resultPart({ doubts, listings, offers, end }: KeptDryRunView, stores: StoreNames): Html {
   return html`${
     doubts.length > 0 &&
     section(
@@ -112,7 +115,11 @@ ${section(
     caption: 'Listings that would change',
     rows: listings,
     columns: [
-      ['Listing', ({ variant, store }) => html`${variant}<small>${store}</small>`],
+      [
+        'Listing',
+        ({ store, variant, sku, name }) =>
+          html`<bdi>${name ?? sku}</bdi><small><span class="id">${variant}</span>, ${storeName(stores, store)}</small>`,
+      ],
       ['State', ({ state }) => stateMark(listingLabels[state]), 'top'],
       [
         'What',

@@ -52,7 +52,7 @@ function heldPart(drawn: Drawn & { visit: Visit }, index: number): Html {
   const sells = wanted && (wanted.stock === null ? wanted.available : wanted.stock > 0)
   return html`<section class="stack" aria-labelledby="${heading}">${sectionHead(
     heading,
-    html`<a href="${listingPath(store, id)}">${nameOf(listing)}</a> in ${name}`,
+    html`<a href="${listingPath(store, id)}"><bdi>${nameOf(listing)}</bdi></a> in <bdi>${name}</bdi>`,
     mark(listingLabels.held.sign, listingReasons.price_jump),
   )}
 <div class="split"><div class="stack">

@@ -36,8 +36,11 @@ export interface ListPage<N extends ListId> extends Pick<Page, 'path' | 'actions
   operation: N | ((query: URLSearchParams) => N)
   /** Names in the address that narrow the list. */
   filters?: readonly string[]
-  /** Returns path and query of the operation, without the cursor (default: the filters that the address has). */
-  ask?: (visit: Visit, status: StatusView) => Pick<OperationInput<N>, 'path' | 'query'>
+  /**
+   * Returns path and query of the operation, without the cursor (default: the filters that the address has); undefined where there is
+   * nothing to ask about: the list is then empty.
+   */
+  ask?: (visit: Visit, status: StatusView) => Pick<OperationInput<N>, 'path' | 'query'> | undefined
   /** The parameter that asks for the next page of the list (default: `before`). */
   by?: 'before' | 'after'
   /** One sentence on the list as a whole, such as how many entries wait for a person. */
@@ -72,11 +75,10 @@ export function listPage<N extends ListId>(list: ListPage<N>) {
   async function show(visit: Visit, first?: Html): Promise<Shown> {
     const { query } = visit
     const status = await visit.status()
-    const asked = list.ask?.(visit, status) ?? {
-      query: Object.fromEntries(filters.map((name) => [name, query.get(name)])),
-    }
-    const input = { ...asked, query: { ...asked.query, [by]: query.get(by) } } as OperationInput<N>
-    const answer = await visit.call(settled(operation, query), input)
+    const fields = { query: Object.fromEntries(filters.map((name) => [name, query.get(name)])) }
+    const asked = list.ask ? list.ask(visit, status) : fields
+    const input = { ...asked, query: { ...asked?.query, [by]: query.get(by) } } as OperationInput<N>
+    const answer: object = asked ? await visit.call(settled(operation, query), input) : { items: [] }
     const { items, next = null } = answer as List & { items: ItemOf<N>[] }
     const seen: Seen<N> = {
       visit,

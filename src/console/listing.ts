@@ -27,7 +27,7 @@ export const listingPage: Page = {
     const shop = storeName(names, store)
     return {
       title: `${name} in ${shop}`,
-      main: html`<header class="title"><p class="trail"><a href="/listings">Listings</a> / <a href="/listings?store=${store}">${shop}</a></p><h1>${name}${one.variation && `, ${one.variation}`}</h1>
+      main: html`<header class="title"><p class="trail"><a href="/listings">Listings</a> / <a href="/listings?store=${store}">${shop}</a></p><h1><bdi>${name}</bdi>${one.variation && html`, <bdi>${one.variation}</bdi>`}</h1>
 <p>${stateMark(listingLabels[one.state])} <span class="quiet">${standing(one, shop)}</span></p></header>
 <div class="split">
 <div class="stack wide">
@@ -125,7 +125,7 @@ function factsOf(one: ListingDetailView, shop: string, now: number): Html {
     [
       'Offer',
       explained
-        ? html`${explained.name} <span class="id">${explained.sku}</span>`
+        ? html`<bdi>${explained.name}</bdi> <span class="id">${explained.sku}</span>`
         : html`<span class="quiet">none</span>`,
     ],
     ['Linked by', linkers[one.linkedBy]],

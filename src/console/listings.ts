@@ -35,18 +35,21 @@ export const listingsPage = listPage<ListedBy>({
   by: 'after',
   filters: ['state', 'q'],
   ask: ({ query }, status) => {
-    const [state, search] = [query.get('state'), query.get('q')]
+    const [store, state, search] = [storeOf(query, status), query.get('state'), query.get('q')]
+    if (store === '') return undefined
     return {
-      path: { store: storeOf(query, status) },
+      path: { store },
       query: state === PROBLEMS ? {} : search ? { search } : { state },
     }
   },
   headline: (seen) => {
     const { store, name } = wordsOf(seen)
+    if (store === '') return html`No store is connected yet. <a href="/stores">Stores</a> says how to connect one.`
     return headline(seen.status, store, name)
   },
   above: (seen) => {
     const { store, state, search } = wordsOf(seen)
+    if (store === '') return undefined
     return filters(
       '/listings',
       html`${selectField({ label: 'Store', name: 'store', options: [...seen.stores], chosen: store })}${selectField({
@@ -58,7 +61,8 @@ export const listingsPage = listPage<ListedBy>({
     )
   },
   heading: (seen) => {
-    const { name, state, search } = wordsOf(seen)
+    const { store, name, state, search } = wordsOf(seen)
+    if (store === '') return ['Listings']
     if (search !== '') return [`Listings of ${name} that begin with “${search}”`]
     const means = isListingState(state) && html`<p class="small quiet">${state}: ${listingLabels[state].means}</p>`
     return [`Listings of ${name}`, means]
@@ -78,7 +82,7 @@ export const listingsPage = listPage<ListedBy>({
     [
       'Listing',
       ({ id, sku, known, variation }) =>
-        html`<a href="${listingPath(storeOf(query, status), id)}">${known?.name ?? sku}</a>${variation && `, ${variation}`}<small class="id">${sku}${id !== sku && ` · ${id}`}</small>`,
+        html`<a href="${listingPath(storeOf(query, status), id)}"><bdi>${known?.name ?? sku}</bdi></a>${variation && html`, <bdi>${variation}</bdi>`}<small class="id">${sku}${id !== sku && ` · ${id}`}</small>`,
     ],
     ['State', ({ state }) => stateMark(listingLabels[state]), 'top'],
     ['Price', ({ known }) => known && money(known.price, known.currency), 'number'],

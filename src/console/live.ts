@@ -21,11 +21,13 @@ export interface Live {
   isPolite?: boolean
   /** The address from which the part is read again, with its query. */
   from: string
+  /** Whether the part is read again only once, when the page has been loaded. */
+  isOnce?: boolean
   content: Html
 }
 
-export function live({ tag = 'section', id, class: classes, labelledBy, isPolite, from, content }: Live): Html {
+export function live({ tag = 'section', id, class: classes, labelledBy, isPolite, from, isOnce, content }: Live): Html {
   const attributes = html` id="${id}"${classes && html` class="${classes}"`}${labelledBy && html` aria-labelledby="${labelledBy}"`}${isPolite && html` aria-live="polite"`}`
-  const polling = html` hx-get="${from}" hx-trigger="every 5s" hx-include="find [name=seen]" hx-swap="innerHTML"`
+  const polling = html` hx-get="${from}" hx-trigger="${isOnce ? 'load' : 'every 5s'}" hx-include="find [name=seen]" hx-swap="innerHTML"`
   return html`<${tag}${attributes}${polling}>${withDigest(content)}</${tag}>`
 }

@@ -91,7 +91,7 @@ function plannedEntry({ purchase, line }: NonNullable<Found>): Entry {
     at: purchase.createdAt,
     sign: 'planned',
     what: generation === 1 ? 'Purchase planned' : `Bought again: generation ${generation} planned`,
-    detail: `${quantity} × ${line.name ?? line.sku} for at most ${money(ceiling, currency)} each.`,
+    detail: html`${quantity} × <bdi>${line.name ?? line.sku}</bdi> for at most ${money(ceiling, currency)} each.`,
     purchaseId: purchase.id,
   }
 }

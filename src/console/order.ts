@@ -205,7 +205,7 @@ function lineSection(order: OrderHistoryView, line: Line, index: number, around:
   const { visit } = around
   const current = currentParts(line.purchases)
   const left = line.keys.filter(hasLeft)
-  const title = `Line ${line.id}: ${line.name ?? line.sku}`
+  const title = html`Line ${line.id}: <bdi>${line.name ?? line.sku}</bdi>`
   const held = waitsFor(line)
   const state =
     held === 'review'

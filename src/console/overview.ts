@@ -200,14 +200,17 @@ async function balancePart(visit: Visit): Promise<Html> {
     return html`${sectionHead('bal-h', 'Balance at the supplier')}<p class="quiet">It is not read yet.</p>`
   }
   const lasts = lastsFor(status, week, now)
+  const held = status.counts.held.balance ?? 0
   const until = lasts && lasts.left < 99 && ` until ${dayOf(now + lasts.left * DAY_MS)},`
   return html`${sectionHead('bal-h', 'Balance at the supplier', html`<span class="small quiet">read ${ago(balance.readAt, now)}</span>`)}
 <p class="sum">${grouped(balance.amount)} <small>${balance.currency}</small></p>
 ${
-  lasts
-    ? html`<p>Lasts <strong>${lastsText(lasts.left)}</strong>,${until} at ${grouped(lasts.daily.toFixed(0))} ${balance.currency} a day (average of ${counted(lasts.days, 'day')}).</p>
+  held > 0
+    ? html`<p><strong>Too low</strong> for <a href="/purchases?hold=balance">${counted(held, 'purchase', 'purchases', status.counts.upTo)}</a> that ${held === 1 ? 'waits' : 'wait'} for it. Top it up.</p>`
+    : lasts
+      ? html`<p>Lasts <strong>${lastsText(lasts.left)}</strong>,${until} at ${grouped(lasts.daily.toFixed(0))} ${balance.currency} a day (average of ${counted(lasts.days, 'day')}).</p>
 ${tideStaff(lasts.left, WARN_DAYS)}`
-    : html`<p class="quiet">Nothing was spent in the last seven days.</p>`
+      : html`<p class="quiet">Nothing was spent in the last seven days.</p>`
 }
 <p class="small"><a href="/balance">Where the money went</a></p>`
 }

@@ -24,8 +24,11 @@ export interface Page extends NavigationEntry {
   show: (visit: Visit) => Promise<Shown>
   /** The actions of the page, by the last piece of their path: `POST <path>/freeze`. */
   actions?: Record<string, Action>
-  /** Parts that are read again every few seconds: `GET <path>/parts/balance`. See `live`. */
-  parts?: Record<string, (visit: Visit) => Promise<Html>>
+  /**
+   * Parts that are read again every few seconds: `GET <path>/parts/balance`. See `live`. A part that returns undefined is over, and the
+   * browser loads the page again.
+   */
+  parts?: Record<string, (visit: Visit) => Promise<Html | undefined>>
 }
 
 export const navigationGroups = ['', 'Needs attention', 'Selling', 'Supplier', 'This installation'] as const

@@ -92,7 +92,7 @@ export const heldPurchasesPage = listPage({
 
 const sum = (counts: Record<string, number>): number => Object.values(counts).reduce((total, count) => total + count, 0)
 
-const subjectOf = ({ quantity, name, sku }: ListedPurchaseView): string => `${quantity} × ${name ?? sku}`
+const subjectOf = ({ quantity, name, sku }: ListedPurchaseView): Html => html`${quantity} × <bdi>${name ?? sku}</bdi>`
 
 const whoseOf = ({ order }: ListedPurchaseView, stores: StoreNames): Html =>
   html`order ${order.reference}, line ${order.line}, ${storeName(stores, order.store)}`

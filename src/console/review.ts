@@ -7,6 +7,7 @@ import { amountText, parseDecimal } from '../domain/money.ts'
 import type { AnswerOf } from '../http/api/table.ts'
 import { type Choice, hidden, needsRole, notNow, pick, reasonField, textField } from './forms.ts'
 import { type Fact, facts, folded, type LogEvent, section, sectionHead, timeline } from './lists.ts'
+import { live } from './live.ts'
 import { mark, stateMark } from './marks.ts'
 import { orderPath } from './orders.ts'
 import { byOperator, done, type Page, type Visit } from './page.ts'
@@ -29,6 +30,13 @@ export const reviewPage: Page = {
     ])
     const { order } = evidence
     return { title: `Review of order ${order.reference}`, main: contentOf(evidence, stores, visit, isRead) }
+  },
+  parts: {
+    known: async (visit) => {
+      const isRead = visit.caller.role !== 'viewer'
+      const query = { read: isRead ? 'true' : '' }
+      return knownPart(await visit.call('viewEvidence', { path: visit.path, query }), visit, isRead)
+    },
   },
   actions: {
     decide: byOperator(async ({ call, path, form }) => {
@@ -59,15 +67,28 @@ function contentOf(evidence: EvidenceView, stores: StoreNames, visit: Visit, isR
   const isOpen = refusal == null || others.length > 0
   return html`<header class="title"><p class="trail"><a href="/reviews">Reviews</a> / ${name} / <a href="${orderPath(order)}">Order ${order.reference}</a></p><h1>${headline(evidence)}</h1>
 <p>${stateMark(purchaseLabels[purchase.state])} <span class="quiet">Since ${timeTag(purchase.since, clock(purchase.since, now))}, ${ageOf(purchase.since, now)}. ${purchase.state === 'review' ? 'Nothing of it moves until a person decides.' : 'It asks for no decision.'}</span></p></header>
-<section class="stack" aria-labelledby="ev-h">${sectionHead('ev-h', 'What is known')}
-${purchase.note !== null && html`<p>${sentenceOf(purchase.note)}</p>`}
-${evidenceTable(evidence, now)}
-${readAgain(evidence, visit, isRead)}</section>
+${knownSection(evidence, visit, isRead)}
 <div class="split">
 ${section('dec-h', 'Decide', isOpen ? decisionForm(evidence, visit) : html`${notNow(`Decide: ${refusal}.`)}<p><a href="${orderPath(order)}">What you can do with the order</a></p>`)}
 <div class="stack wide">${section('pu-h', 'The purchase', purchaseFacts(evidence, now))}
 ${section('rl-h', 'How it came to this', timeline(eventsOf(evidence), now))}</div></div>`
 }
+
+/** Draws what is known. Where a person is to decide, the orders at the supplier are read as soon as the page is there. */
+function knownSection(evidence: EvidenceView, visit: Visit, isRead: boolean): Html {
+  const { purchase, orders } = evidence
+  const content = knownPart(evidence, visit, isRead)
+  const attributes = { id: 'known', class: 'stack', labelledBy: 'ev-h' }
+  const isLate = !isRead && orders.length > 0 && purchase.state === 'review'
+  if (isLate) return live({ ...attributes, from: `/reviews/${purchase.id}/parts/known`, isOnce: true, content })
+  return html`<section class="stack" aria-labelledby="ev-h">${content}</section>`
+}
+
+const knownPart = (evidence: EvidenceView, visit: Visit, isRead: boolean): Html =>
+  html`${sectionHead('ev-h', 'What is known')}
+${evidence.purchase.note !== null && html`<p>${sentenceOf(evidence.purchase.note)}</p>`}
+${evidenceTable(evidence, visit.now, isRead)}
+${readAgain(evidence, visit, isRead)}`
 
 function headline({ purchase, order, keys }: EvidenceView): string {
   const missing = purchase.quantity - keys.stored
@@ -90,10 +111,12 @@ interface Compared {
 }
 
 /** Draws three things side by side: what we ordered, what the supplier says and what we hold. */
-function evidenceTable({ purchase, keys, orders }: EvidenceView, now: number): Html {
+function evidenceTable({ purchase, keys, orders }: EvidenceView, now: number, isRead: boolean): Html {
   const { quantity, currency } = purchase
   const of = (show: (reading: NonNullable<Order['reading']>) => Piece) =>
-    orders.map(({ reading }) => (reading ? show(reading) : html`<span class="quiet">not read</span>`))
+    orders.map(({ reading }) =>
+      reading ? show(reading) : html`<span class="quiet">${isRead ? 'not read' : '–'}</span>`,
+    )
   const readings = orders.flatMap(({ reading }) => reading ?? [])
   const isAll = readings.length > 0
   const agreed = (field: 'reference' | 'product' | 'quantity') =>

@@ -23,6 +23,7 @@ import { assetsRouter } from './assets.ts'
 import { isFromElsewhere, isFromOwnPage } from './guard.ts'
 import { framed, landing, refusalPart, refusalTitle } from './layout.ts'
 import { digestOf, withDigest } from './live.ts'
+import { sendMarkup } from './markup-answer.ts'
 import type { Action, NavigationEntry, Notice, Page, Shown, Visit } from './page.ts'
 import { consolePages } from './pages.ts'
 import { failureLimit, LINK_GONE, SIGNED_OUT, sessionCookie, signedOutPage, signInPage } from './signin.ts'
@@ -49,7 +50,7 @@ export interface Route {
   role: PersonRole
   page: Page
   action?: Action
-  part?: (visit: Visit) => Promise<Html>
+  part?: NonNullable<Page['parts']>[string]
 }
 
 export const routesOf = (pages: readonly Page[]): Route[] =>
@@ -113,8 +114,9 @@ export function consoleRouter(parts: RouterParts): Router {
       const visit = visits.open(request, caller, action && (await readForm(request, response)))
       if (part) {
         const content = await part(visit)
-        if (digestOf(content) === visit.query.get('seen')) response.status(204).end()
-        else send(response, withDigest(content))
+        if (!content) response.set('hx-refresh', 'true').status(204).end()
+        else if (digestOf(content) === visit.query.get('seen')) response.status(204).end()
+        else sendMarkup(response, withDigest(content))
       } else if (action) await act(response, visit, page, action)
       else {
         const notice = notices.get(caller.id)
@@ -155,7 +157,7 @@ export function consoleRouter(parts: RouterParts): Router {
     const main = refusalPart(status, text, requestId)
     // A request for another host (421) is answered as if it had no session.
     const caller = status === 421 ? undefined : await callerOf(request).catch(() => undefined)
-    if (!caller) return send(response, landing(refusalTitle(status), main))
+    if (!caller) return sendMarkup(response, landing(refusalTitle(status), main))
     const shown = { title: refusalTitle(status), main }
     await sendPage(response, visits.open(request, caller), { path: '', show: async () => shown }, shown)
   })
@@ -207,7 +209,7 @@ function pageSender({ monotonic, version, sandboxUrl }: RouterParts) {
     const status = await visit.status().catch(() => undefined)
     const current = page.below ?? page.path
     const footer = `All times are UTC. Quayside ${version}, running for ${duration(monotonic() - startedAt)}.`
-    send(response, framed({ ...shown, caller: visit.caller, navigation, current, status, notice, footer }))
+    sendMarkup(response, framed({ ...shown, caller: visit.caller, navigation, current, status, notice, footer }))
   }
 }
 
@@ -215,7 +217,7 @@ function sendSignedOut(request: Request, response: Response): void {
   // After a request for a live part, the browser loads the whole page again. That page says that the person is signed out.
   if (request.headers['hx-request'] !== undefined) response.set('hx-refresh', 'true')
   response.status(401)
-  send(response, signedOutPage(SIGNED_OUT, request.method === 'GET' ? request.url : undefined))
+  sendMarkup(response, signedOutPage(SIGNED_OUT, request.method === 'GET' ? request.url : undefined))
 }
 
 /** Adds the routes by which a person signs in with a link, and signs out again. */
@@ -230,9 +232,9 @@ function routeSigning(
   router.get('/signin', async (request, response) => {
     const link = String(request.query.link ?? '')
     const good = await readLink(access, link)
-    if (good) return send(response, signInPage(link, good, access.now()))
+    if (good) return sendMarkup(response, signInPage(link, good, access.now()), true)
     response.status(401)
-    send(response, signedOutPage(request.query.link === undefined ? SIGNED_OUT : LINK_GONE, undefined))
+    sendMarkup(response, signedOutPage(request.query.link === undefined ? SIGNED_OUT : LINK_GONE, undefined))
   })
   router.post('/signin', async (request, response) => {
     const form = await readForm(request, response)
@@ -247,7 +249,7 @@ function routeSigning(
         throw new ConsoleRefusal(429, `Too many sign-ins have failed. Try again in ${wait} seconds.`)
       }
       response.status(401)
-      send(response, signedOutPage(LINK_GONE, undefined))
+      sendMarkup(response, signedOutPage(LINK_GONE, undefined))
     }
   })
   router.post('/signout', async (request, response) => {
@@ -271,8 +273,6 @@ class ConsoleRefusal extends Error {
     this.status = status
   }
 }
-
-const send = (response: Response, content: Html): void => void response.type('html').send(content.toString())
 
 type Values = Record<string, string | null | undefined>
 

@@ -4,14 +4,14 @@ import { counted, duration, grouped } from '../domain/figures.ts'
 import { type Html, html } from '../domain/html.ts'
 import { runLabels } from '../domain/labels.ts'
 import type { StatusView } from '../http/api/status.ts'
-import type { ItemOf } from '../http/api/table.ts'
+import type { AnswerOf, ItemOf } from '../http/api/table.ts'
 import { act, forOperators } from './forms.ts'
 import { changeText, heldPriceParts } from './held-prices.ts'
 import { figures, pagesRead, section, sectionHead, tabs } from './lists.ts'
 import { live } from './live.ts'
 import { stateMark } from './marks.ts'
 import { byOperator, done, type Page, type Visit } from './page.ts'
-import { empty, type None, pager, table } from './tables.ts'
+import { empty, type None, pager, table, withQuery } from './tables.ts'
 import { ago, clockTag, sentenceOf } from './words.ts'
 
 type SyncRunView = ItemOf<'listSyncRuns'>
@@ -116,40 +116,69 @@ export const syncPage: Page = {
   path: '/syncs/:id',
   below: '/syncs',
   show: async (visit) => {
-    const { query, path, call } = visit
-    const id = path.id ?? ''
-    const [field, after] = [query.get('field') ?? '', query.get('after')]
     const run = await runOf(visit)
-    const [changes, held] = await Promise.all([
-      call('listSyncChanges', { path: { id }, query: { limit: '100', field, after } }),
-      call('listHeldPrices', { query: { limit: '50' } }),
-    ])
-    const products = new Set(changes.items.map(({ productId }) => productId))
-    const waiting = held.items.filter(({ productId }) => productId !== null && products.has(productId)).slice(0, 5)
-    const isFiltered = run.offersNew + run.offersChanged + run.offersGone <= FILTERED_MAX
+    const isRunning = run.state === 'running'
+    const query = new URLSearchParams(visit.query)
+    if (isRunning) query.set('is', 'running')
+    const from = withQuery(`/syncs/${run.id}/parts/progress`, query)
+    const content = isRunning ? await runningPart(run, visit) : progressPart(run, visit.now)
     return {
       title: `Sync of ${run.startedAt.slice(11, 16)}`,
-      main: html`${live({ tag: 'div', id: 'progress', class: 'stack wide', from: `/syncs/${id}/parts/progress`, content: progressPart(run, visit.now) })}
-${waiting.length > 0 && (await heldPriceParts(visit, waiting))}
-${section(
-  'changes-h',
-  'What changed',
-  run.dry
-    ? empty(
-        'A dry run changes nothing',
-        html`The newest one is on the <a href="/syncs/dry-run">page of dry runs</a>, with what would have changed.`,
-      )
-    : html`${changesTable(changes.items, ['No changes', noChanges(run, field)])}${changes.items.length > 0 && pager(`/syncs/${id}`, query, changes.next, 'after')}`,
-  isFiltered && tabs('Kinds of changes', kinds, field, (name) => `/syncs/${id}${name && `?field=${name}`}`),
-)}`,
+      main: html`${live({ tag: 'div', id: 'progress', class: 'stack wide', from, content })}${!isRunning && (await foundPart(run, visit))}`,
     }
   },
-  parts: { progress: async (visit) => progressPart(await runOf(visit), visit.now) },
+  parts: {
+    progress: async (visit) => {
+      const run = await runOf(visit)
+      if (run.state === 'running') return runningPart(run, visit)
+      return visit.query.get('is') === 'running' ? undefined : progressPart(run, visit.now)
+    },
+  },
 }
 
-function noChanges({ id, state }: SyncRunView, field: string): Html | string {
-  if (state === 'running') return html`None so far. <a href="/syncs/${id}">Look again</a>`
-  return field === '' ? 'The run found every offer as it was.' : 'The run found no change of this kind.'
+const runningPart = async (run: SyncRunView, visit: Visit): Promise<Html> =>
+  html`${progressPart(run, visit.now)}${await changesPart(run, visit, await changesOf(run, visit))}`
+
+const changesOf = ({ id }: SyncRunView, { query, call }: Visit) =>
+  call('listSyncChanges', {
+    path: { id },
+    query: { limit: '100', field: query.get('field'), after: query.get('after') },
+  })
+
+/** Draws what a run found that has ended: prices that it held, with their actions, and every change. */
+async function foundPart(run: SyncRunView, visit: Visit): Promise<Html> {
+  const [changes, held] = await Promise.all([
+    changesOf(run, visit),
+    visit.call('listHeldPrices', { query: { limit: '50' } }),
+  ])
+  const products = new Set(changes.items.map(({ productId }) => productId))
+  const waiting = held.items.filter(({ productId }) => productId !== null && products.has(productId)).slice(0, 5)
+  return html`${waiting.length > 0 && (await heldPriceParts(visit, waiting))}
+${changesPart(run, visit, changes)}`
+}
+
+function changesPart(run: SyncRunView, { query }: Visit, changes: AnswerOf<'listSyncChanges'>): Html {
+  const at = `/syncs/${run.id}`
+  const field = query.get('field') ?? ''
+  const shown = new URLSearchParams(field && { field })
+  if (query.has('after')) shown.set('after', query.get('after') ?? '')
+  const isFiltered = run.offersNew + run.offersChanged + run.offersGone <= FILTERED_MAX
+  return section(
+    'changes-h',
+    'What changed',
+    run.dry
+      ? empty(
+          'A dry run changes nothing',
+          html`The newest one is on the <a href="/syncs/dry-run">page of dry runs</a>, with what would have changed.`,
+        )
+      : html`${changesTable(changes.items, noChanges(run, field))}${changes.items.length > 0 && pager(at, shown, changes.next, 'after')}`,
+    isFiltered && tabs('Kinds of changes', kinds, field, (name) => `${at}${name && `?field=${name}`}`),
+  )
+}
+
+function noChanges({ state }: SyncRunView, field: string): None {
+  if (state === 'running') return ['No changes yet', 'What the run finds comes here by itself.']
+  return ['No changes', field === '' ? 'The run found every offer as it was.' : 'The run found no change of this kind.']
 }
 
 const runOf = ({ call, path }: Visit): Promise<SyncRunView> =>
@@ -205,7 +234,7 @@ export const changesTable = (items: readonly Omit<ItemOf<'listSyncChanges'>, 'id
       [
         'Offer',
         ({ name, sku }) =>
-          html`<a href="/listings?q=${encodeURIComponent(sku)}">${name}</a><small class="id">${sku}</small>`,
+          html`<a href="/listings?q=${encodeURIComponent(sku)}"><bdi>${name}</bdi></a><small class="id">${sku}</small>`,
       ],
       ['What', ({ field }) => fields[field] ?? field],
       ['Before', ({ before }) => before && html`<span><span class="from">${short(before)}</span></span>`, 'number'],

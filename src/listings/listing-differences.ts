@@ -23,6 +23,8 @@ export interface ListingDifference {
   /** The store's own reference. */
   variant: string
   sku: string
+  /** The name that the store would show; null: nobody knows one. */
+  name: string | null
   productId: string | null
   pushed: boolean
   state: ListingRow['state']
@@ -62,7 +64,8 @@ export async function listingDifferences(
     }
     if (changes.length === 0) return []
     const productId = productOf(now)
-    return [{ store: store.id, variant, sku, productId, pushed, state, changes }]
+    const name = row.knownName ?? (match.outcome === 'matched' ? match.offer.name : null)
+    return [{ store: store.id, variant, sku, name, productId, pushed, state, changes }]
   })
 }
 

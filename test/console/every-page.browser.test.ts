@@ -3,16 +3,19 @@ import type { Page } from 'playwright-core'
 import { afterAll, describe, expect, test } from 'vitest'
 import { consolePages } from '../../src/console/pages.ts'
 import { routesOf } from '../../src/console/router.ts'
-import { closeBrowser, expectAccessible, hasBrowser, openPage, signInto, skipText } from '../support/browser.ts'
+import { type ApiWorld, OTHER_STORE } from '../support/api-world.ts'
+import { accessibilityFaults, closeBrowser, hasBrowser, openPage, signInto, skipText } from '../support/browser.ts'
 import { signedIn, visit } from '../support/console-client.ts'
 import { openDay } from '../support/console-day.ts'
 import { walkConsole } from '../support/console-walk.ts'
+import { tracedDatabase } from '../support/database.ts'
+import { putStrangeTexts, strangeTexts } from '../support/strange-texts.ts'
+import { STORE } from '../support/test-app.ts'
 
 afterAll(closeBrowser)
 
 /** A day, and two addresses of each page that it leads to: with one id and another, or with a filter. */
-async function openPages() {
-  const world = await openDay()
+async function openPages(world: ApiWorld) {
   const address = world.pages.address() ?? ''
   const cookie = await signedIn(world, 'admin')
   const stops = await walkConsole({
@@ -29,7 +32,31 @@ async function openPages() {
   return { world, address, addresses }
 }
 
+/** A day whose texts of others are all strange. */
+async function openStrangeDay() {
+  const { database, connection } = tracedDatabase()
+  const [name = '', other = ''] = strangeTexts.map((text) => text.slice(0, 100))
+  const world = await openDay({ database, storeNames: { [STORE]: name, [OTHER_STORE]: other } })
+  const pages = await openPages(world)
+  putStrangeTexts(connection)
+  return pages
+}
+
 const overflow = (page: Page) => page.evaluate('document.documentElement.scrollWidth - innerWidth') as Promise<number>
+
+/** Opens each page with all its actions. What is wider than the window, and what axe-core finds, fails the test in the end. */
+async function expectAllFit(page: Page, address: string, addresses: readonly string[]): Promise<void> {
+  const faults: object[] = []
+  for (const to of addresses) {
+    const answer = await page.goto(`${address}${to}`)
+    expect(answer?.status(), to).toBe(200)
+    await page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+    const tooWide = await overflow(page)
+    if (tooWide > 0) faults.push({ to, tooWide })
+    for (const fault of await accessibilityFaults(page)) faults.push({ to, ...fault })
+  }
+  expect(faults).toEqual([])
+}
 
 /** A hundred pages, each searched by axe-core: minutes beside other tests. */
 const WALK_MS = 600_000
@@ -38,23 +65,27 @@ describe.skipIf(!hasBrowser)(`every page in a browser (${hasBrowser ? 'Chromium'
   test.each([
     { colours: 'light', width: 1360 },
     { colours: 'dark', width: 1360 },
+    { colours: 'light', width: 680 },
     { colours: 'light', width: 390 },
     { colours: 'light', width: 320 },
   ] as const)(
     'is accessible with every action open, and no wider than its window: $colours, $width pixels',
     async ({ colours, width }) => {
-      const { world, address, addresses } = await openPages()
+      const { world, address, addresses } = await openPages(await openDay())
       const page = await openPage({ colours, width })
       await signInto(page, world, 'admin')
-      const wide: string[] = []
-      for (const to of addresses) {
-        const answer = await page.goto(`${address}${to}`)
-        expect(answer?.status(), to).toBe(200)
-        await page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
-        if ((await overflow(page)) > 0) wide.push(to)
-        await expectAccessible(page, to)
-      }
-      expect(wide).toEqual([])
+      await expectAllFit(page, address, addresses)
+    },
+    WALK_MS,
+  )
+
+  test.each([1360, 680, 390])(
+    'does not scroll sideways for words of 300 letters, emoji and names from right to left: %i pixels',
+    async (width) => {
+      const { world, address, addresses } = await openStrangeDay()
+      const page = await openPage({ width })
+      await signInto(page, world, 'admin')
+      await expectAllFit(page, address, addresses)
     },
     WALK_MS,
   )
@@ -62,7 +93,7 @@ describe.skipIf(!hasBrowser)(`every page in a browser (${hasBrowser ? 'Chromium'
   test(
     'says the same without JavaScript',
     async () => {
-      const { world, address, addresses } = await openPages()
+      const { world, address, addresses } = await openPages(await openDay())
       const page = await openPage({ hasScript: false })
       await signInto(page, world, 'admin')
       for (const to of addresses) {

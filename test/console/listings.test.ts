@@ -27,6 +27,15 @@ describe('the list of listings', () => {
     expect(text).toContain(`${STORE} lists nothing yet.`)
   })
 
+  test('says that no store is connected in a fresh installation, and is not a page that does not exist', async () => {
+    const { page } = peopleOf(await openApi({ isFresh: true }))
+    for (const path of ['/listings', '/listings?state=held&q=SKU', '/listings?state=problems']) {
+      const { status, text } = await page('viewer', path)
+      expect(status, path).toBe(200)
+      expect(text).toContain('No store is connected yet. <a href="/stores">Stores</a>')
+    }
+  })
+
   test('counts first, then lists by state and finds by the beginning of a SKU', async () => {
     const { page } = await worldOf()
     const all = (await page('viewer', '/listings')).text

@@ -295,6 +295,18 @@ describe('what waits for a person', () => {
     expect(await world.read(`/reviews/${id}`)).toContain('It asks for no decision.')
   })
 
+  test('opens with its orders read at the supplier, and not with “not read”', async () => {
+    const world = await worldOf()
+    await keysShort(world, 3, 2)
+    const { id } = await world.purchaseOf('state=review')
+    const { text } = await world.page('operator', `/reviews/${id}`)
+    expect(text).not.toContain('not read')
+    const [, from = ''] = /hx-get="([^"]+)" hx-trigger="load"/.exec(text) ?? []
+    expect(from).toBe(`/reviews/${id}/parts/known`)
+    expect(await world.read(from)).toMatch(/Units 3 3 2 keys, 0 with the store 1 missing/)
+    expect((await world.page('viewer', from)).status, 'a viewer reads what is stored').toBe(200)
+  })
+
   test('is shown side by side, each decision with what it costs', async () => {
     const world = await worldOf()
     await keysShort(world, 3, 2)

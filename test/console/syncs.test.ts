@@ -44,7 +44,7 @@ describe('the list of syncs', () => {
 })
 
 describe('one sync', () => {
-  test('shows how far it is, and a part of the page follows it', async () => {
+  test('follows its progress and its changes by itself, and the page comes anew at its end', async () => {
     const { page, db, now } = await worldOf()
     await db.commit([
       insertSyncRun({
@@ -59,14 +59,22 @@ describe('one sync', () => {
     ])
     const { text } = await page('viewer', '/syncs/r1')
     expect(text).toContain('<progress max="12" value="3"></progress>')
-    expect(text).toContain('hx-get="/syncs/r1/parts/progress"')
+    expect(text).toContain('hx-get="/syncs/r1/parts/progress?is=running"')
+    expect(text).toContain('What the run finds comes here by itself.')
+    expect(text).not.toContain('Look again')
     const [, seen = ''] = /name="seen" value="([^"]+)"/.exec(text) ?? []
-    expect((await page('viewer', `/syncs/r1/parts/progress?seen=${seen}`)).status).toBe(204)
+    const part = `/syncs/r1/parts/progress?is=running&seen=${seen}`
+    expect((await page('viewer', part)).status).toBe(204)
+    await offer({ db }, 'a')
+    const change = { id: 'c1', productId: 'a', field: 'cost', before: '10.00', after: '30.00' }
+    await db.commit(insertOfferChanges([{ ...change, runId: 'r1', changedAt: now() }]))
+    expect((await page('viewer', part)).text).toContain('href="/listings?q=SKU-a"')
     await db.commit([
       changeSyncRun({ id: 'r1', cursor: 1 }, { state: 'complete', pages: 12, finishedAt: now() + 4_000 }),
     ])
-    const after = await page('viewer', `/syncs/r1/parts/progress?seen=${seen}`)
-    expect(after.status).toBe(200)
+    const ended = await page('viewer', part)
+    expect([ended.status, ended.headers['hx-refresh']]).toEqual([204, 'true'])
+    const after = await page('viewer', '/syncs/r1')
     expect(after.text).toContain('all 12 pages')
     expect(after.text).toContain('It took 4.0 s.')
   })
@@ -122,9 +130,33 @@ describe('a dry run', () => {
     expect(running).toContain('The dry run goes on by itself.')
     expect(running).toContain('>running</span>')
     expect((await act('operator', '/syncs/dry-run/start', {})).status).toBe(409)
+    const part = '/syncs/dry-run/parts/state?is=running'
+    expect(running).toContain(`hx-get="${part}"`)
     await act('operator', '/syncs/dry-run/stop', {})
     while (api.dryRuns.latest()?.state === 'running') await new Promise(setImmediate)
     expect((await page('operator', '/syncs/dry-run/parts/state')).text).toContain('>stopped</span>')
-    expect((await page('operator', '/syncs/dry-run')).text).toContain('Start a dry run…')
+    const { status, headers } = await page('operator', part)
+    expect([status, headers['hx-refresh']], 'the whole page comes anew').toEqual([204, 'true'])
+    const ended = (await page('operator', '/syncs/dry-run')).text
+    expect(ended).toContain('Start a dry run…')
+    expect(ended).not.toContain('Stop the dry run')
+    expect(ended).not.toContain('parts/state?is=running')
+  })
+
+  test('that is complete names products and stores, and not their SKUs and ids alone', async () => {
+    const world = await openApi({ storeNames: { [STORE]: 'North Games' } })
+    const { page, act } = peopleOf(world)
+    const change = { field: 'price', before: '10.00', after: '12.00', reason: 'the rule' }
+    const listing = { store: STORE, sku: 'SKU-a', productId: 'a', pushed: true, state: 'synced' as const }
+    await act('operator', '/syncs/dry-run/start', {})
+    await act('operator', '/syncs/dry-run/stop', {})
+    while (world.api.dryRuns.latest()?.state === 'running') await new Promise(setImmediate)
+    world.api.dryRuns
+      .latest()
+      ?.listings.push({ ...listing, variant: 'v1', name: 'Circuit Kings 25', changes: [change] })
+    const { text } = await page('viewer', '/syncs/dry-run')
+    expect(text).toContain('<bdi>Circuit Kings 25</bdi><small><span class="id">v1</span>, North Games</small>')
+    expect(text, 'the person, without the id of a session').toContain('by mira')
+    expect(text).not.toContain('(console ')
   })
 })

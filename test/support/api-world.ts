@@ -59,6 +59,8 @@ export interface ApiOptions extends TestAppOptions {
   isDemo?: boolean
   /** Names of stores, by their ids (default: the ids). */
   storeNames?: Record<string, string>
+  /** Whether it is a fresh installation, to which no store is connected yet. */
+  isFresh?: boolean
   /** Settings of alerts. */
   alerts?: object
   /** As of one process of several (default: it does all). */
@@ -88,7 +90,15 @@ async function emptyFile(): Promise<Uint8Array> {
 }
 
 export async function openApi(given: ApiOptions = {}) {
-  const { isDemo = true, storeNames = {}, alerts = {}, alertAddresses = {}, workerAbsentSince, ...options } = given
+  const {
+    isDemo = true,
+    isFresh = false,
+    storeNames = {},
+    alerts = {},
+    alertAddresses = {},
+    workerAbsentSince,
+    ...options
+  } = given
   const customer = createCustomer({
     url: () => url,
     token: () => tokens.store,
@@ -106,7 +116,7 @@ export async function openApi(given: ApiOptions = {}) {
   const { ordering, runtime, supplier } = app
   const { db, now, newId, log } = ordering
   const { inbox, sweeps, catalogue } = runtime
-  const config = loadConfig(configFile(app.sandbox.baseUrl, storeNames, alerts), {
+  const config = loadConfig(configFile(app.sandbox.baseUrl, isFresh ? null : storeNames, alerts), {
     ...alertAddresses,
     QUAYSIDE_API_KEY: 'sk_test_0123456789abcdef',
     QUAYSIDE_KEY_ENCRYPTION_KEY: randomBytes(32).toString('base64'),
@@ -266,13 +276,13 @@ export async function openApi(given: ApiOptions = {}) {
   }
 }
 
-function configFile(baseUrl: string, names: Record<string, string>, alerts: object): string {
+function configFile(baseUrl: string, names: Record<string, string> | null, alerts: object): string {
   const folder = mkdtempSync(join(tmpdir(), 'quayside-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
-  const stores = [STORE, OTHER_STORE].map((id) => ({
+  const stores = (names ? [STORE, OTHER_STORE] : []).map((id) => ({
     id,
     kind: 'backend',
-    name: names[id] ?? id,
+    name: names?.[id] ?? id,
     callbackUrl: 'http://127.0.0.1:9/',
   }))
   const file = join(folder, 'quayside.json')

@@ -72,15 +72,18 @@ export async function signInto(
 
 const source = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
-/** Fails with what axe-core finds that is moderate or worse. @param where of what, where a test looks at several pages */
-export async function expectAccessible(page: Page, where?: string): Promise<void> {
+/** What axe-core finds that is moderate or worse, the size of targets included. */
+export async function accessibilityFaults(page: Page) {
   await page.evaluate(source)
   const found = await page.evaluate(async () => {
-    const { violations } = await (globalThis as unknown as { axe: typeof axe }).axe.run()
+    const { axe: checks } = globalThis as unknown as { axe: typeof axe }
+    const { violations } = await checks.run({ rules: { 'target-size': { enabled: true } } })
     return violations.map(({ id, impact, nodes }) => ({ id, impact, at: nodes.map(({ html }) => html).slice(0, 3) }))
   })
-  expect(
-    found.filter(({ impact }) => impact !== 'minor'),
-    where,
-  ).toEqual([])
+  return found.filter(({ impact }) => impact !== 'minor')
+}
+
+/** @param where of what, where a test looks at several pages */
+export async function expectAccessible(page: Page, where?: string): Promise<void> {
+  expect(await accessibilityFaults(page), where).toEqual([])
 }

@@ -80,6 +80,7 @@ const Listing = z.object({
   store: z.string(),
   variant: z.string(),
   sku: z.string(),
+  name: words.describe('What the store would call it; null where nobody knows a name'),
   productId: words,
   pushed: z.boolean().describe('Whether the store would get it'),
   state: ListingState,
