@@ -12,54 +12,31 @@ import { section } from './lists.ts'
 import { mark } from './marks.ts'
 import { byOperator, type Done, done, type Shown, type Visit } from './page.ts'
 import { empty, table } from './tables.ts'
-import { ago, clockTag, countedInWords, type StoreNames, sentenceOf } from './words.ts'
+import { ago, clockTag, countedInWords, sentenceOf } from './words.ts'
 
 type AlertView = ItemOf<'listAlerts'>
 
-/** Finds the page of an alert by the command that it advises, and what the page is of: `quayside balance` leads to `/balance`. */
-const alertPages: Record<string, readonly [text: string, to: (subject: string) => string]> = {
-  balance: ['the balance', () => '/balance'],
-  deliveries: ['the delivery', (id) => `/deliveries/${id}`],
-  discrepancies: ['the discrepancies', () => '/discrepancies'],
-  listings: ['its failed listings', (store) => `/listings?store=${encodeURIComponent(store)}&state=failed`],
-  orders: ['the order', (reference) => `/orders?q=${encodeURIComponent(reference)}`],
-  outbox: ['the dead letters', () => '/dead-letters'],
-  purchases: ['the purchase', (id) => `/reviews/${id}`],
-  reviews: ['the review', (id) => (id === '' ? '/reviews' : `/reviews/${id}`)],
-  stores: ['the store', (store) => `/stores/${encodeURIComponent(store)}`],
-  sync: ['the syncs', () => '/syncs'],
+/** Finds the page of an alert by the command that it advises: `quayside balance` leads to `/balance`. */
+const alertPages: Record<string, (subject: string) => string> = {
+  balance: () => '/balance',
+  deliveries: (id) => `/deliveries/${id}`,
+  discrepancies: () => '/discrepancies',
+  listings: (store) => `/listings?store=${encodeURIComponent(store)}&state=failed`,
+  orders: (reference) => `/orders?q=${encodeURIComponent(reference)}`,
+  outbox: () => '/dead-letters',
+  purchases: (id) => `/reviews/${id}`,
+  reviews: (id) => (id === '' ? '/reviews' : `/reviews/${id}`),
+  stores: (store) => `/stores/${encodeURIComponent(store)}`,
+  sync: () => '/syncs',
 }
 
 /** Alerts of these kinds advise a command about the machine. They link to the refused deliveries instead, which say more. */
 const refusals: readonly StoredKind[] = ['all_stale', 'deliveries_refused']
 
-/** Returns the page on which a person sees to an alert; undefined where only the machine itself has it. */
-function pageOf({ type, command, subject }: Pick<AlertView, 'type' | 'command' | 'subject'>) {
-  if (refusals.includes(type)) return { text: 'the refused deliveries', to: '/deliveries/refused' }
-  const [text, to] = alertPages[command.split(' ')[1] ?? ''] ?? []
-  return text && to ? { text, to: to(subject ?? '') } : undefined
-}
-
-export const alertPath = (one: Pick<AlertView, 'type' | 'command' | 'subject'>): string =>
-  pageOf(one)?.to ?? '/settings'
-
-/** Commands in notes that a page does as well: what to write instead, and the page of what they name. */
-const deeds: Record<string, readonly [text: string, page: string]> = {
-  'outbox redeliver': ['send it again', 'outbox'],
-  'purchases retry': ['a retry', 'purchases'],
-  'purchases show': ['see the purchase', 'purchases'],
-  'reviews show': ['see the review', 'reviews'],
-  'orders release': ['release it', 'orders'],
-}
-const DEED = new RegExp(`quayside (${Object.keys(deeds).join('|')}) (\\S*[^\\s.,;:])`)
-
-/** Returns a note as a sentence. A command that a page does as well is a link to that page. */
-export function noteOf(note: string): Piece {
-  const [command, deed = '', named = ''] = DEED.exec(note) ?? []
-  const [text, page = ''] = deeds[deed] ?? []
-  if (command === undefined || text === undefined) return sentenceOf(note)
-  const [before = '', after = ''] = sentenceOf(note).split(command)
-  return html`${before}<a href="${alertPages[page]?.[1](named)}">${text}</a>${after}`
+export function alertPath({ type, command, subject }: Pick<AlertView, 'type' | 'command' | 'subject'>) {
+  const [, word = ''] = command.split(' ')
+  if (refusals.includes(type)) return '/deliveries/refused'
+  return alertPages[word]?.(subject ?? '') ?? '/settings'
 }
 
 /** Returns the open alerts: critical alerts first, then the others. Both groups have their newest alert first. */
@@ -78,16 +55,16 @@ export const alertsPage = listPage({
   operation: 'listAlerts',
   ask: () => ({ query: { state: 'ended' } }),
   headline: ({ status }) => headline(openOf(status), status.alertChannels),
-  above: ({ visit, status, stores, mayAct }) =>
-    html`${section('open-h', 'Open', openPart(visit, openOf(status), { may: mayAct, stores }))}
+  above: ({ visit, status, mayAct }) =>
+    html`${section('open-h', 'Open', openPart(visit, openOf(status), mayAct))}
 ${section('channels-h', 'Who is notified', channelPart(status.alertChannels, mayAct, visit.now))}`,
   heading: () => ['Over'],
   none: ['None was over yet', 'Alerts that ended stay here for 90 days.'],
   caption: 'Alerts that are over',
-  columns: ({ now, stores }) => [
+  columns: ({ now }) => [
     ['Alert', ({ type }) => alertText(type)],
-    ['About', (one) => aboutCell(one, stores)],
-    ['What', ({ note }) => note && noteOf(note)],
+    ['About', aboutCell],
+    ['What', ({ note }) => note && sentenceOf(note)],
     ['Raised', ({ at }) => clockTag(at, now)],
     ['Over', ({ endedAt }) => endedAt && clockTag(endedAt, now)],
   ],
@@ -161,13 +138,9 @@ function headline(open: readonly AlertView[], channels: readonly ItemOf<'listAle
   return `${countedInWords(open.length, 'alert is', 'alerts are')} open${which}.${notified}`
 }
 
-/** What an alert is about, as people name it, with the way to it. */
-function aboutCell(one: AlertView, stores: StoreNames): Piece {
-  const page = pageOf(one)
-  if (!page) return one.subject
-  const store = one.subject !== null && stores.get(one.subject)
-  return html`<a href="${page.to}">${one.order !== null ? html`order <bdi>${one.order}</bdi>` : store ? html`<bdi>${store}</bdi>` : page.text}</a>`
-}
+const aboutCell = (one: AlertView): Piece =>
+  one.subject &&
+  html`<a class="id" href="${alertPath(one)}">${one.order === null ? one.subject : `order ${one.order}`}</a>`
 
 const severityMark = ({ severity }: AlertView): Html => mark(severity === 'critical' ? 'stop' : 'held', severity)
 
@@ -177,11 +150,7 @@ function attended({ acknowledgedBy, acknowledgedAt, mutedUntil }: AlertView, now
   return html`<span>${acknowledgedAt !== null && html`${acknowledgedBy?.replace(/ \(.*$/, '')} looks after it. `}${isMuted && html`Muted until ${clockTag(mutedUntil, now)}.`}</span>`
 }
 
-function openPart(
-  visit: Visit,
-  items: readonly AlertView[],
-  { may, stores }: { may: boolean; stores: StoreNames },
-): Html {
+function openPart(visit: Visit, items: readonly AlertView[], may: boolean): Html {
   const { now } = visit
   if (items.length === 0) {
     return empty('No open alerts', 'What needs a person comes here, and goes when it is over.')
@@ -196,12 +165,9 @@ function openPart(
         (one) => html`${may && tick('attend', one.id, `${alertText(one.type)} of ${one.at}`)}${alertText(one.type)}`,
       ],
       ['Severity', severityMark, 'top'],
-      ['About', (one) => aboutCell(one, stores)],
-      ['What', ({ note }) => note && noteOf(note)],
-      [
-        'Do',
-        (one) => html`<span>${sentenceOf(one.advice)}${!pageOf(one) && html` <code>${one.command}</code>`}</span>`,
-      ],
+      ['About', aboutCell],
+      ['What', ({ note }) => note && sentenceOf(note)],
+      ['Do', ({ advice, command }) => html`<span>${sentenceOf(advice)} <code>${command}</code></span>`],
       ['Since', ({ at }) => ago(at, now)],
       ['Looked after', (one) => attended(one, now)],
     ],

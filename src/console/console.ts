@@ -7,8 +7,9 @@ import type { AddressInfo } from 'node:net'
 import { createHttpServer } from '../http/server.ts'
 import { originsOf } from './guard.ts'
 import { consoleRouter, type RouterParts } from './router.ts'
+import { pageStreams } from './streams.ts'
 
-interface ConsoleParts extends Omit<RouterParts, 'origins' | 'isSecure' | 'version'> {
+interface ConsoleParts extends Omit<RouterParts, 'origins' | 'isSecure' | 'version' | 'streams'> {
   /** The address that people use behind TLS; null where they use loopback. */
   url: string | null
   count?: (route: string, status: number) => void
@@ -42,8 +43,9 @@ export function createConsole({ url, count, ...needs }: ConsoleParts) {
   const { log, monotonic, access } = needs
   let listening: AddressInfo | undefined
   let origins: ReadonlyMap<string, string> = new Map()
+  const streams = pageStreams(access.db)
   const server = createHttpServer({
-    pages: consoleRouter({ ...needs, origins: () => origins, isSecure: url !== null, version }),
+    pages: consoleRouter({ ...needs, streams, origins: () => origins, isSecure: url !== null, version }),
     headers,
     log,
     newId: access.newId,
@@ -51,8 +53,17 @@ export function createConsole({ url, count, ...needs }: ConsoleParts) {
     ...(count && { count }),
   })
   return {
-    drain: server.drain,
-    close: server.close,
+    drain: (): void => {
+      server.drain()
+      streams.stop()
+    },
+    close: (): Promise<void> => {
+      server.drain()
+      streams.stop()
+      return server.close()
+    },
+    /** How many pages are followed by a stream now. */
+    streams: streams.count,
     listen: async (host: string, port: number): Promise<void> => {
       listening = await server.listen(host, port)
       origins = originsOf(listening.port, url)

@@ -113,7 +113,7 @@ function sweepPart(sweep: AnswerOf<'viewSweep'>, now: number): Html {
   const { startedAt, finishedAt, from, error } = sweep
   const span = from === null ? 'all orders' : html`orders since ${clockTag(from, now, 'minutes')}`
   const took = finishedAt && html` It took ${duration(Date.parse(finishedAt) - Date.parse(startedAt))}.`
-  return html`<header class="title"><p class="trail"><a href="/discrepancies">Discrepancies</a> / sweeps</p><h1>Sweep of ${startedAt.slice(11, 16)}</h1>
+  return html`<header class="title"><p class="trail"><a href="/discrepancies">Discrepancies</a> / sweeps</p><h1>Sweep of ${clockTag(startedAt, now, 'minutes')}</h1>
 <p>${stateMark(runLabels[sweep.state])} <span class="quiet">Compares ${span}. Started ${clockTag(startedAt, now)}, ${causeText(sweep)}.${took}</span></p></header>
 ${error && html`<p class="notice is-stop"><span>${sentenceOf(error)} What it did not see, it did not judge.</span></p>`}
 ${figures([

@@ -4,8 +4,10 @@ import { countText } from '../domain/figures.ts'
 import { type Html, html, type Piece } from '../domain/html.ts'
 import type { StatusView } from '../http/api/status.ts'
 import { assets } from './assets.ts'
+import { live } from './live.ts'
 import { mark } from './marks.ts'
 import { type NavigationEntry, type Notice, navigationGroups, type Shown } from './page.ts'
+import { clockTag } from './words.ts'
 
 const BRAND = html`<svg viewBox="0 0 26 26" aria-hidden="true"><path d="M2 3h9v13H2z" fill="currentColor"/><path d="M4.5 1h4v2h-4z" fill="currentColor"/><path d="M12 11.5c2 0 2-1.5 4-1.5s2 1.5 4 1.5 2-1.5 4-1.5M12 15.5c2 0 2-1.5 4-1.5s2 1.5 4 1.5 2-1.5 4-1.5M2 20.5c2.2 0 2.2-1.5 4.4-1.5s2.2 1.5 4.4 1.5 2.2-1.5 4.4-1.5 2.2 1.5 4.4 1.5 2.2-1.5 4.4-1.5M2 24.5c2.2 0 2.2-1.5 4.4-1.5s2.2 1.5 4.4 1.5 2.2-1.5 4.4-1.5 2.2 1.5 4.4 1.5 2.2-1.5 4.4-1.5" fill="none" stroke="currentColor" stroke-width="1.6" class="is-moving"/></svg>Quayside`
 
@@ -15,6 +17,7 @@ const HTMX = JSON.stringify({
   allowEval: false,
   selfRequestsOnly: true,
   historyEnabled: false,
+  timeout: 8_000,
 })
 
 const head = (title: string): Html => html`<head>
@@ -38,27 +41,42 @@ export interface Frame extends Shown {
   /** The status; undefined where it cannot be read. The navigation then has no counts. */
   status: StatusView | undefined
   notice?: Notice | undefined
-  footer: string
+  /** When the page was drawn, in epoch milliseconds. */
+  now: number
+  /** Where the stream of the page begins. */
+  stream: string
+  /** What stands in the footer about Quayside itself. */
+  about: string
 }
 
-export function framed({ title, main, caller, navigation, current, status, notice, footer }: Frame): Html {
+/** Draws the navigation with its counts, and whether Quayside buys. It is a live part of every page. */
+export const standing = ({ navigation, current, status }: Pick<Frame, 'navigation' | 'current' | 'status'>): Html =>
+  html`${navigationGroups.map((group) => groupOf(group, navigation, current, status))}${status && html`<p class="buying">${buyingMark(status)}</p>`}`
+
+const STALE = html`<p class="notice is-stop" id="stale" role="status" hidden>${mark('stop', html`This page is <span aria-live="off">10</span> seconds old`)}<span>Quayside does not answer. Buying and hand-over do not depend on this page. It goes on by itself.</span></p>`
+
+export function framed({ title, main, notice, about, stream, now, ...frame }: Frame): Html {
+  const { caller, current } = frame
+  const readAt = new Date(now).toISOString()
+  const from = `/frame?at=${encodeURIComponent(current)}`
   return html`<!doctype html>
 <html lang="en" id="top">
 ${head(title)}
 <body>
 <a class="skip" href="#main">Skip to the page</a>
 <div class="pier">
-<header><a class="brand" href="/overview">${BRAND}</a><a class="open" href="#menu">Menu</a></header>
+<header><a class="brand" href="/overview">${BRAND}</a><p class="live" id="live-mark" data-stream="${stream}"><span hidden>${mark('done', 'live')}</span><span hidden>${mark('stop', 'stale')}</span> <span class="quiet"><span class="hide">as of </span>${clockTag(readAt, now)}</span></p><a class="open" href="#menu">Menu</a></header>
 <nav id="menu" aria-label="Pages">
 <a class="shut" href="#top">Close</a>
-${navigationGroups.map((group) => groupOf(group, navigation, current, status))}
-<div class="who">${status && html`<p>${buyingMark(status)}</p>`}<p><a href="/session">${caller.name}</a>, ${caller.role}</p><form method="post" action="/signout"><input type="hidden" name="scope" value="here"><button class="text">Sign out</button></form></div>
+${live({ tag: 'div', id: 'standing', class: 'standing', from, content: standing(frame) })}
+<div class="who"><p><a href="/session">${caller.name}</a>, ${caller.role}</p><form method="post" action="/signout"><input type="hidden" name="scope" value="here"><button class="text">Sign out</button></form></div>
 </nav>
 </div>
 <main id="main">
+${STALE}
 ${notice && noticeLine(notice)}
 ${main}
-<footer><p>${footer}</p></footer>
+<footer><p><span id="zone">All times are UTC.</span> ${about}</p></footer>
 </main>
 </body>
 </html>

@@ -10,7 +10,7 @@ import { filterField, filters, selectField } from './forms.ts'
 import { listPage, type Seen } from './list-page.ts'
 import { listingPath } from './listing-actions.ts'
 import { stateMark } from './marks.ts'
-import { ago, money, sentenceOf, storeName } from './words.ts'
+import { ago, clockTag, money, sentenceOf, storeName } from './words.ts'
 
 /** A filter in addition to the states: listings that are held because their offer is not clear. */
 const PROBLEMS = 'problems'
@@ -45,7 +45,7 @@ export const listingsPage = listPage<ListedBy>({
   headline: (seen) => {
     const { store, name } = wordsOf(seen)
     if (store === '') return html`No store is connected yet. <a href="/stores">Stores</a> says how to connect one.`
-    return headline(seen.status, store, name)
+    return headline(seen.status, store, name, seen.now)
   },
   above: (seen) => {
     const { store, state, search } = wordsOf(seen)
@@ -92,7 +92,7 @@ export const listingsPage = listPage<ListedBy>({
   ],
 })
 
-function headline({ stores, paused }: StatusView, store: string, name: string): Html | string {
+function headline({ stores, paused }: StatusView, store: string, name: string, now: number): Html | string {
   const own = stores.find((one) => one.store === store)?.listings ?? {}
   const total = Object.values(own).reduce((sum, count) => sum + count, 0)
   if (total === 0) return `${name} lists nothing yet.`
@@ -103,7 +103,7 @@ function headline({ stores, paused }: StatusView, store: string, name: string): 
       : []
   })
   const pause = paused.find((one) => one.store === store)
-  return html`${name} has ${grouped(own.synced ?? 0)} of ${counted(total, 'listing')} as they should be${rest}.${pause && html` It refused its listings, so nothing is pushed to it until ${pause.until.slice(11, 16)}: ${sentenceOf(pause.error ?? 'no reason')}`}`
+  return html`${name} has ${grouped(own.synced ?? 0)} of ${counted(total, 'listing')} as they should be${rest}.${pause && html` It refused its listings, so nothing is pushed to it until ${clockTag(pause.until, now, 'minutes')}: ${sentenceOf(pause.error ?? 'no reason')}`}`
 }
 
 /** Says why a listing is in its state. A price that waits comes first: it matters more than the reason of the listing's state. */

@@ -4,7 +4,7 @@ import { type Html, html, type Piece } from '../domain/html.ts'
 import type { Sign } from '../domain/labels.ts'
 import { mark, sign } from './marks.ts'
 import type { Notice } from './page.ts'
-import { ageOf, clock, dayOf, timeTag } from './words.ts'
+import { ageTag, clockTag, dayIn } from './words.ts'
 
 /** A name and its value; false or empty where there is no such fact: `error && ['It said', error]`. */
 export type Fact = readonly [name: string, value: Piece] | false | '' | null | undefined
@@ -51,7 +51,7 @@ export interface Duty {
 export const duties = (all: readonly Duty[], now: number): Html =>
   html`<ul class="duties">${all.map(
     (duty) =>
-      html`<li>${sign(duty.sign)}<a href="${duty.to}">${duty.what}</a>${duty.since && html`<span class="when">${timeTag(duty.since, ageOf(duty.since, now))}</span>`}<p>${duty.why}</p></li>\n`,
+      html`<li>${sign(duty.sign)}<a href="${duty.to}">${duty.what}</a>${duty.since && html`<span class="when">${ageTag(duty.since, now)}</span>`}<p>${duty.why}</p></li>\n`,
   )}</ul>`
 
 export interface LogEvent {
@@ -76,9 +76,9 @@ export function timeline(events: readonly LogEvent[], now: number): Html {
     const before = events[index - 1]
     const pause = before ? Date.parse(event.at) - Date.parse(before.at) : 0
     const gap = pause > GAP_MS && html`<li class="gap"><p>${duration(pause)} later</p></li>\n`
-    const day = dayOf(event.at)
-    const isOther = day !== dayOf(before?.at ?? now) && html`<li class="day"><p>${day}</p></li>\n`
-    return html`${gap}${isOther}<li>${timeTag(event.at, clock(event.at, Date.parse(event.at), 'milliseconds'))}${sign(event.sign)}<div><h3>${event.what}${event.tag && html` <span class="tag">${event.tag}</span>`}</h3>${event.detail && html`<p${event.isQuiet && html` class="quiet"`}>${event.detail}</p>`}${event.more && html`<details class="more"><summary>${event.more.summary}</summary><pre tabindex="0">${event.more.text}</pre></details>`}</div></li>\n`
+    const day = dayIn(event.at, now)
+    const isOther = day !== dayIn(before?.at ?? now, now) && html`<li class="day"><p>${day}</p></li>\n`
+    return html`${gap}${isOther}<li>${clockTag(event.at, Date.parse(event.at), 'milliseconds')}${sign(event.sign)}<div><h3>${event.what}${event.tag && html` <span class="tag">${event.tag}</span>`}</h3>${event.detail && html`<p${event.isQuiet && html` class="quiet"`}>${event.detail}</p>`}${event.more && html`<details class="more"><summary>${event.more.summary}</summary><pre tabindex="0">${event.more.text}</pre></details>`}</div></li>\n`
   })}</ol>`
 }
 
@@ -95,8 +95,8 @@ export function folded<E extends LogEvent>(events: readonly E[]): E[] {
   return runs.flatMap((run) => {
     const [first, last] = [run[0], run.at(-1)]
     if (!first || !last || run.length === 1) return run
-    const until = clock(last.at, Date.parse(first.at))
-    return [{ ...first, detail: html`${first.detail} ${run.length} times until ${timeTag(last.at, until)}.` }]
+    const until = clockTag(last.at, Date.parse(first.at))
+    return [{ ...first, detail: html`${first.detail} ${run.length} times until ${until}.` }]
   })
 }
 

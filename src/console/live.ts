@@ -1,4 +1,7 @@
-/** Parts of a page that stay current: htmx reads each part again every few seconds, and replaces it if it has changed. */
+/**
+ * Parts of a page that stay current: the script of the page has htmx read each part again when something was stored, and replace it
+ * if it has changed.
+ */
 import { createHash } from 'node:crypto'
 import { type Html, html } from '../domain/html.ts'
 
@@ -28,6 +31,6 @@ export interface Live {
 
 export function live({ tag = 'section', id, class: classes, labelledBy, isPolite, from, isOnce, content }: Live): Html {
   const attributes = html` id="${id}"${classes && html` class="${classes}"`}${labelledBy && html` aria-labelledby="${labelledBy}"`}${isPolite && html` aria-live="polite"`}`
-  const polling = html` hx-get="${from}" hx-trigger="${isOnce ? 'load' : 'every 5s'}" hx-include="find [name=seen]" hx-swap="innerHTML"`
+  const polling = html` hx-get="${from}" hx-trigger="${isOnce ? 'load' : 'read'}" hx-include="find [name=seen]" hx-swap="innerHTML"`
   return html`<${tag}${attributes}${polling}>${withDigest(content)}</${tag}>`
 }

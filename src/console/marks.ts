@@ -19,7 +19,7 @@ const classOf = (sign: Sign): string => `is-${sign === 'planned' ? 'off' : sign}
 export const sign = (kind: Sign): Html =>
   html`<svg class="${classOf(kind)}" viewBox="0 0 12 12" aria-hidden="true">${shapes[kind]}</svg>`
 
-export const mark = (kind: Sign, word: string): Html =>
+export const mark = (kind: Sign, word: Piece): Html =>
   html`<span class="mark ${classOf(kind)}"><svg viewBox="0 0 12 12" aria-hidden="true">${shapes[kind]}</svg>${word}</span>`
 
 export const stateMark = ({ sign, word }: Pick<Label, 'sign' | 'word'>): Html => mark(sign, word)

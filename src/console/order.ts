@@ -27,7 +27,7 @@ import { claimActions, claimsOf } from './order-claims.ts'
 import { eventsOf } from './order-events.ts'
 import { numberOf, orderMark, orderPath } from './orders.ts'
 import { byAdmin, byOperator, done, type Page, type Visit } from './page.ts'
-import { ago, clock, clockTag, money, type StoreNames, sentenceOf, storeName, storeNames, timeTag } from './words.ts'
+import { ago, clockTag, money, type StoreNames, sentenceOf, storeName, storeNames } from './words.ts'
 
 type OrderHistoryView = AnswerOf<'viewOrderHistory'>
 
@@ -281,7 +281,7 @@ const partsText = (current: readonly Purchase[]): string =>
 function continues({ holdReason, notBefore, deadlineAt }: Purchase, now: number): Piece {
   const look =
     notBefore === null ? 'when a person releases it' : html`by itself, looked at again ${clockTag(notBefore, now)}`
-  const until = html`; given up ${timeTag(deadlineAt, clock(deadlineAt, now, 'minutes'))}`
+  const until = html`; given up ${clockTag(deadlineAt, now, 'minutes')}`
   return html`${look}${holdReason !== 'frozen' && until}`
 }
 

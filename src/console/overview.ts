@@ -17,7 +17,7 @@ import { byOperator, done, type Page, type Visit } from './page.ts'
 import { barPlot, tideCurve, tideStaff, timePlot } from './plots.ts'
 import { isUnproven, NOT_PROVEN } from './stores.ts'
 import { table } from './tables.ts'
-import { ago, clock, clockTag, dayOf, money, sentenceOf, timeTag } from './words.ts'
+import { ago, clock, clockTag, dayOf, money, sentenceOf } from './words.ts'
 
 type ActivityView = AnswerOf<'viewActivity'>
 
@@ -479,8 +479,7 @@ async function show(visit: Visit) {
   ])
   const status = await visit.status()
   const at = (part: string) => `/overview/parts/${part}`
-  const checkedAt = new Date(visit.now).toISOString()
-  const main = html`<header class="health">${live({ tag: 'div', id: 'health', isPolite: true, from: at('health'), content: health })}<div id="stale" hidden><h1>${sign('off')}<span>This page is <output>15</output> seconds old.</span></h1><p>The console has lost its connection to Quayside, and tries again every 5 seconds.</p></div><p class="small">Checked ${timeTag(checkedAt, html`<span id="checked">${checkedAt.slice(11, 19)}</span>`)}</p></header>
+  const main = html`<header class="health">${live({ tag: 'div', id: 'health', isPolite: true, from: at('health'), content: health })}</header>
 ${live({ tag: 'figure', id: 'tide', class: 'tide-curve', from: at('tide'), content: tide })}
 <div class="split">
 ${live({ id: 'waiting', class: 'stack', labelledBy: 'wait-h', from: at('waiting'), content: waiting })}

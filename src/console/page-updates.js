@@ -1,33 +1,142 @@
 // @ts-nocheck: it runs in browsers, whose types the program does not have.
-// Our only script. It marks a page that is out of date, and keeps htmx from replacing a part that a person is using.
+// Our only script. It follows the stream of the page, has htmx read the live parts again, says when the page is out of date, and shows
+// times as the reader's. A part that a person is using is left alone.
 
-const STALE_MS = 15_000
-let answeredAt = Date.now()
+/** The stream beats every 5 s. One late beat is no news. */
+const STALE_MS = 9_000
+/** How often the parts are read where there is no stream, and where there is one: what is never stored changes too. */
+const POLL_MS = 5_000
+const SLOW_MS = 300_000
+/** After this silence the connection is taken for lost. After a refusal the stream is tried again as late. */
+const SILENT_MS = 15_000
+const LATER_MS = 60_000
 
-document.addEventListener('htmx:afterRequest', ({ detail }) => {
-  if (!detail.successful) return
-  answeredAt = Date.now()
-  const checked = document.getElementById('checked')
-  const date = new Date(detail.xhr.getResponseHeader('date') ?? answeredAt)
-  if (!checked) return
-  checked.textContent = date.toISOString().slice(11, 19)
-  checked.parentElement.dateTime = date.toISOString()
-})
+const live = document.getElementById('live-mark')
+const stale = document.getElementById('stale')
+let [heardAt, readAt, triedAt] = [Date.now(), Date.now(), 0]
+/** How far the clock of Quayside is ahead of the reader's. */
+const ahead = live ? Date.parse(live.querySelector('time').dateTime) - Date.now() : 0
+const today = () => new Date(Date.now() + ahead)
+let stream
+
+function heard() {
+  heardAt = Date.now()
+  const time = live.querySelector('time')
+  time.dateTime = today().toISOString()
+  showTime(time)
+}
+
+function readParts() {
+  readAt = Date.now()
+  for (const part of document.querySelectorAll('[hx-trigger="read"]')) htmx.trigger(part, 'read')
+}
+
+const isFollowed = () => stream?.readyState === EventSource.OPEN
+
+function follow() {
+  triedAt = Date.now()
+  stream?.close()
+  stream = new EventSource(live.dataset.stream)
+  stream.addEventListener('beat', heard)
+  stream.addEventListener('changed', () => {
+    heard()
+    readParts()
+  })
+  stream.addEventListener('over', () => location.reload())
+}
+
+function tick() {
+  const now = Date.now()
+  if (document.hidden) return
+  for (const time of document.querySelectorAll('time[data-age]')) showAge(time, now + ahead)
+  const isSilent = now - heardAt > SILENT_MS && now - triedAt > SILENT_MS
+  const isRefused = stream?.readyState === EventSource.CLOSED && now - triedAt > LATER_MS
+  if ((isFollowed() && isSilent) || isRefused) follow()
+  if (now - readAt >= (isFollowed() && !isSilent ? SLOW_MS : POLL_MS)) readParts()
+  const isStale = now - heardAt > STALE_MS
+  if (isStale) stale.querySelector('[aria-live]').textContent = String(Math.round((now - heardAt) / 1_000))
+  stale.hidden = !isStale
+  document.getElementById('health')?.toggleAttribute('hidden', isStale)
+  const [fresh, old] = live.children
+  fresh.hidden = isStale
+  old.hidden = !isStale
+}
+
+if (live) {
+  if (!document.hidden) follow()
+  setInterval(tick, 1_000)
+  document.addEventListener('visibilitychange', () => {
+    if (document.hidden) return stream?.close()
+    heardAt = Date.now()
+    follow()
+    readParts()
+  })
+  addEventListener('pagehide', () => stream?.close())
+  document.addEventListener('htmx:afterRequest', ({ detail }) => detail.successful && heard())
+}
 
 document.addEventListener('htmx:beforeSwap', ({ detail }) => {
   const part = detail.target
   if (part.contains(document.activeElement) || part.querySelector('details[open]')) detail.shouldSwap = false
 })
 
-const stale = document.getElementById('stale')
-if (stale) {
-  const seconds = stale.querySelector('output')
-  setInterval(() => {
-    const age = Date.now() - answeredAt
-    const isStale = age > STALE_MS
-    if (isStale) seconds.textContent = String(Math.round(age / 1_000))
-    if (stale.hidden !== isStale) return
-    stale.hidden = !isStale
-    document.getElementById('health').hidden = isStale
-  }, 1_000)
+// Times ------------------------------------------------------------------------------------------------------------
+
+const two = (number) => String(number).padStart(2, '0')
+
+function dayOf(date) {
+  const isThisYear = date.getFullYear() === today().getFullYear()
+  const parts = { weekday: 'short', day: 'numeric', month: 'long', ...(!isThisYear && { year: 'numeric' }) }
+  return date.toLocaleDateString('en-GB', parts).replaceAll(',', '')
 }
+
+function showTime(time) {
+  const date = new Date(time.dateTime)
+  const digits = time.dataset.clock
+  const minutes = `${two(date.getHours())}:${two(date.getMinutes())}`
+  const seconds = digits === 'minutes' ? '' : `:${two(date.getSeconds())}`
+  const clock = `${minutes}${seconds}${digits === 'milliseconds' ? `.${String(date.getMilliseconds()).padStart(3, '0')}` : ''}`
+  // In a timeline, the day stands above.
+  const isToday = time.closest('.log') || date.toDateString() === today().toDateString()
+  time.textContent = isToday ? clock : `${dayOf(date)}, ${clock}`
+  time.title = `${date.toISOString().slice(0, 19).replace('T', ' ')} UTC`
+}
+
+/** As `age` of the server writes it. */
+function showAge(time, now) {
+  const seconds = Math.max(0, Math.floor((now - Date.parse(time.dateTime)) / 1_000))
+  const [minutes, hours] = [Math.floor(seconds / 60), Math.floor(seconds / 3_600)]
+  const rest = minutes % 60 === 0 ? '' : ` ${minutes % 60} min`
+  const age =
+    seconds < 60
+      ? `${seconds} s`
+      : minutes < 60
+        ? `${minutes} min`
+        : hours < 48
+          ? `${hours} h${rest}`
+          : `${Math.floor(hours / 24)} days`
+  time.textContent = `${age}${time.dataset.age}`
+}
+
+/** Names the days of a timeline anew: a day of the reader begins at another hour. */
+function showDays(log) {
+  for (const day of log.querySelectorAll('.day')) day.remove()
+  let before = dayOf(today())
+  for (const time of log.querySelectorAll(':scope > li > time')) {
+    const day = dayOf(new Date(time.dateTime))
+    if (day !== before) time.parentElement.insertAdjacentHTML('beforebegin', `<li class="day"><p>${day}</p></li>`)
+    before = day
+  }
+}
+
+function showTimes(within) {
+  for (const time of within.querySelectorAll('time[data-clock]')) showTime(time)
+  for (const time of within.querySelectorAll('time[data-age]'))
+    time.title = `${time.dateTime.slice(0, 19).replace('T', ' ')} UTC`
+  for (const log of within.querySelectorAll('.log')) showDays(log)
+}
+
+showTimes(document)
+document.addEventListener('htmx:afterSwap', ({ detail }) => showTimes(detail.target))
+const zone = document.getElementById('zone')
+if (zone) zone.textContent = `Times are yours, ${Intl.DateTimeFormat().resolvedOptions().timeZone}; plots are in UTC.`

@@ -191,15 +191,19 @@ export function tideCurve({ orders, ordersBefore, labels }: TideCurve): Html {
   const peak = Math.max(...orders, ...ordersBefore, 1)
   const points = (values: readonly number[]) =>
     values.map((value, index): [number, number] => [(index * 1000) / (values.length - 1), 100 - (value / peak) * 78])
-  const crest = monotonePath(points(orders))
+  // The last hour is not over: its line is straight and dashed, and ends at what has come so far.
+  const [over, unfinished] = [points(orders).slice(0, -1), points(orders).slice(-2)]
+  const [[from = 0] = []] = unfinished
+  const crest = monotonePath(over)
+  const last = `M${unfinished.map(([x, y]) => `${short(x)} ${short(y)}`).join('L')}`
   const sum = (values: readonly number[]) => values.reduce((all, one) => all + one, 0)
   const [total, most] = [sum(orders), Math.max(...orders)]
   const busiest = most > 0 ? `busiest at ${labels[orders.indexOf(most)]} with ${grouped(most)}` : 'none came'
   const title = 'Orders per hour, last 24 hours'
   const before = `the 24 hours before, ${grouped(sum(ordersBefore))}`
   return html`<figcaption><h2>${title}</h2><span><b>${counted(total, 'order')}</b>, ${busiest}. Dotted: ${before}</span></figcaption>
-<svg viewBox="0 0 1000 100" preserveAspectRatio="none" role="img" aria-labelledby="tide-t tide-d"><title id="tide-t">${title}</title><desc id="tide-d">${counted(total, 'order')}, ${busiest}; ${before}.</desc><path class="water" d="${crest}L1000 100L0 100Z"/><path class="before" d="${monotonePath(points(ordersBefore))}"/><path class="crest" d="${crest}"/></svg>
-<div class="hours" aria-hidden="true">${[0, 4, 8, 12, 16, 20].map((hour) => html`<span>${labels[hour]}</span>`)}<span>now</span></div>
+<svg viewBox="0 0 1000 100" preserveAspectRatio="none" role="img" aria-labelledby="tide-t tide-d"><title id="tide-t">${title}</title><desc id="tide-d">${counted(total, 'order')}, ${busiest}; ${before}. The hour from ${labels.at(-1)} is not over and has ${grouped(orders.at(-1) ?? 0)}.</desc><path class="water" d="${crest}L${short(from)} 100L0 100Z"/><path class="water unfinished" d="${last}L1000 100L${short(from)} 100Z"/><path class="before" d="${monotonePath(points(ordersBefore))}"/><path class="crest" d="${crest}"/><path class="crest unfinished" d="${last}"/></svg>
+<div class="hours" aria-hidden="true">${[0, 4, 8, 12, 16, 20].map((hour) => html`<span>${labels[hour]}</span>`)}<span>${labels.at(-1)}, not over: ${grouped(orders.at(-1) ?? 0)}</span></div>
 ${numbersTable(
   title,
   ['Hour', 'Orders', 'The day before'],

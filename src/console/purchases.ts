@@ -10,7 +10,7 @@ import { type Tab, tabs } from './lists.ts'
 import { mark } from './marks.ts'
 import { orderPath } from './orders.ts'
 import {
-  ageOf,
+  ageTag,
   clockTag,
   countedInWords,
   money,
@@ -18,7 +18,6 @@ import {
   sentenceOf,
   sentenceStart,
   storeName,
-  timeTag,
 } from './words.ts'
 
 type ListedPurchaseView = ItemOf<'listPurchases'>
@@ -45,7 +44,7 @@ export const reviewsPage = listPage({
     ],
     ['Why', ({ note }) => sentenceOf(note ?? 'Only a person can settle it')],
     ['Money', atStake, 'number'],
-    ['Waits', ({ since }) => timeTag(since, ageOf(since, now))],
+    ['Waits', ({ since }) => ageTag(since, now)],
   ],
 })
 

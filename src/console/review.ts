@@ -12,7 +12,7 @@ import { mark, stateMark } from './marks.ts'
 import { orderPath } from './orders.ts'
 import { byOperator, done, type Page, type Visit } from './page.ts'
 import { type Column, table } from './tables.ts'
-import { ageOf, clock, clockTag, money, type StoreNames, sentenceOf, storeName, storeNames, timeTag } from './words.ts'
+import { ageTag, clockTag, money, type StoreNames, sentenceOf, storeName, storeNames } from './words.ts'
 
 type EvidenceView = AnswerOf<'viewEvidence'>
 
@@ -66,7 +66,7 @@ function contentOf(evidence: EvidenceView, stores: StoreNames, visit: Visit, isR
   const [refusal, ...others] = new Set(choices.map((one) => one.refusal))
   const isOpen = refusal == null || others.length > 0
   return html`<header class="title"><p class="trail"><a href="/reviews">Reviews</a> / ${name} / <a href="${orderPath(order)}">Order ${order.reference}</a></p><h1>${headline(evidence)}</h1>
-<p>${stateMark(purchaseLabels[purchase.state])} <span class="quiet">Since ${timeTag(purchase.since, clock(purchase.since, now))}, ${ageOf(purchase.since, now)}. ${purchase.state === 'review' ? 'Nothing of it moves until a person decides.' : 'It asks for no decision.'}</span></p></header>
+<p>${stateMark(purchaseLabels[purchase.state])} <span class="quiet">Since ${clockTag(purchase.since, now)}, ${ageTag(purchase.since, now)}. ${purchase.state === 'review' ? 'Nothing of it moves until a person decides.' : 'It asks for no decision.'}</span></p></header>
 ${knownSection(evidence, visit, isRead)}
 <div class="split">
 ${section('dec-h', 'Decide', isOpen ? decisionForm(evidence, visit) : html`${notNow(`Decide: ${refusal}.`)}<p><a href="${orderPath(order)}">What you can do with the order</a></p>`)}

@@ -17,16 +17,18 @@ import { errorOf } from '../http/answers.ts'
 import type { StatusView } from '../http/api/status.ts'
 import type { AnswerOf } from '../http/api/table.ts'
 import { readForm } from '../http/bodies.ts'
+import type { Html } from '../http/html.ts'
 import { type Operation, performerOf } from '../http/operation.ts'
 import type { Log } from '../log.ts'
 import { assetsRouter } from './assets.ts'
 import { isFromElsewhere, isFromOwnPage } from './guard.ts'
-import { framed, landing, refusalPart, refusalTitle } from './layout.ts'
+import { framed, landing, refusalPart, refusalTitle, standing } from './layout.ts'
 import { digestOf, withDigest } from './live.ts'
 import { sendMarkup } from './markup-answer.ts'
 import type { Action, NavigationEntry, Notice, Page, Shown, Visit } from './page.ts'
 import { consolePages } from './pages.ts'
 import { failureLimit, LINK_GONE, SIGNED_OUT, sessionCookie, signedOutPage, signInPage } from './signin.ts'
+import type { pageStreams } from './streams.ts'
 import { sentenceOf } from './words.ts'
 
 export interface RouterParts {
@@ -42,6 +44,7 @@ export interface RouterParts {
   /** Whether the session is kept behind TLS. */
   isSecure: boolean
   version: string
+  streams: ReturnType<typeof pageStreams>
 }
 
 export interface Route {
@@ -71,7 +74,8 @@ export function consoleRouter(parts: RouterParts): Router {
   const { access, log, origins } = parts
   const cookie = sessionCookie(parts.isSecure)
   const visits = openVisits(parts)
-  const sendPage = pageSender(parts)
+  const { sendPage, sendStanding } = pageSender(parts)
+  parts.streams.before(visits.readAgain)
   /** What the next page of a session says first, by the id of the session. */
   const notices = new Map<string, Notice>()
 
@@ -114,9 +118,8 @@ export function consoleRouter(parts: RouterParts): Router {
       const visit = visits.open(request, caller, action && (await readForm(request, response)))
       if (part) {
         const content = await part(visit)
-        if (!content) response.set('hx-refresh', 'true').status(204).end()
-        else if (digestOf(content) === visit.query.get('seen')) response.status(204).end()
-        else sendMarkup(response, withDigest(content))
+        if (content) sendPart(response, content, visit)
+        else response.set('hx-refresh', 'true').status(204).end()
       } else if (action) await act(response, visit, page, action)
       else {
         const notice = notices.get(caller.id)
@@ -143,6 +146,17 @@ export function consoleRouter(parts: RouterParts): Router {
   router.use(assetsRouter())
   router.get('/', (_request, response) => response.redirect(303, '/overview'))
   routeSigning(router, parts, callerOf, ({ id }) => notices.delete(id))
+  router.get('/frame', async (request, response) => {
+    const caller = await callerOf(request)
+    if (!caller) return sendSignedOut(request, response)
+    await sendStanding(response, visits.open(request, caller))
+  })
+  router.get('/stream', async (request, response) => {
+    const caller = await callerOf(request)
+    if (!caller) return void response.status(204).end()
+    const isSignedIn = async () => (await callerOf(request)) !== undefined
+    parts.streams.start({ response, session: caller.id, isSignedIn }, String(request.query.seen ?? ''))
+  })
   for (const route of routesOf(consolePages)) router[route.method](route.path, handlerOf(route))
   router.use(() => {
     throw new ConsoleRefusal(404, 'The console has no such page.')
@@ -200,17 +214,30 @@ function openVisits({ access, monotonic, operations }: RouterParts) {
   }
 }
 
-function pageSender({ monotonic, version, sandboxUrl }: RouterParts) {
+/** Sends a live part; nothing where the page has it as it is. */
+function sendPart(response: Response, content: Html, { query }: Visit): void {
+  if (digestOf(content) === query.get('seen')) response.status(204).end()
+  else sendMarkup(response, withDigest(content))
+}
+
+function pageSender({ monotonic, version, sandboxUrl, streams }: RouterParts) {
   const startedAt = monotonic()
   const navigation: readonly NavigationEntry[] = sandboxUrl
     ? [...consolePages, { path: sandboxUrl, navigation: { group: 'Supplier', label: 'Sandbox' } }]
     : consolePages
-  return async (response: Response, visit: Visit, page: Page, shown: Shown, notice?: Notice): Promise<void> => {
-    const status = await visit.status().catch(() => undefined)
-    const current = page.below ?? page.path
-    const footer = `All times are UTC. Quayside ${version}, running for ${duration(monotonic() - startedAt)}.`
-    sendMarkup(response, framed({ ...shown, caller: visit.caller, navigation, current, status, notice, footer }))
+  const statusOf = ({ status }: Visit) => status().catch(() => undefined)
+  async function sendPage(response: Response, visit: Visit, page: Page, shown: Shown, notice?: Notice): Promise<void> {
+    const { caller, now } = visit
+    const [status, current] = [await statusOf(visit), page.below ?? page.path]
+    const about = `Quayside ${version}, running for ${duration(monotonic() - startedAt)}.`
+    const stream = `/stream?seen=${streams.seen()}`
+    sendMarkup(response, framed({ ...shown, caller, navigation, current, status, notice, now, stream, about }))
   }
+  async function sendStanding(response: Response, visit: Visit): Promise<void> {
+    const current = visit.query.get('at') ?? ''
+    sendPart(response, standing({ navigation, current, status: await statusOf(visit) }), visit)
+  }
+  return { sendPage, sendStanding }
 }
 
 function sendSignedOut(request: Request, response: Response): void {

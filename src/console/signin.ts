@@ -6,7 +6,7 @@ import { act, hidden } from './forms.ts'
 import { landing } from './layout.ts'
 import { facts, section } from './lists.ts'
 import type { Page } from './page.ts'
-import { clockTag } from './words.ts'
+import { clock, timeTag } from './words.ts'
 
 /** The cookie in which the browser keeps a session. Behind TLS, the name of the cookie binds it to this very host. */
 export const sessionCookie = (isSecure: boolean) => {
@@ -60,7 +60,7 @@ export const signInPage = (link: string, good: { role: PersonRole; endsAt: numbe
   return landing(
     'Sign in',
     html`<h1>Sign in as ${good.role}</h1>
-<p>This link was made on the machine itself with <code>quayside console</code>. It works once, until ${clockTag(until, now, 'minutes')} UTC.</p>
+<p>This link was made on the machine itself with <code>quayside console</code>. It works once, until ${timeTag(until, `${clock(until, now, 'minutes')} UTC`)}.</p>
 <form method="post" action="/signin">${hidden('link', link)}<button class="go">Sign in</button></form>
 <p class="small quiet">You stay signed in on this browser for 12 hours after you last used it. ${mayDo[good.role]}</p>
 <details class="more"><summary>The link has expired or was used?</summary>${newLink}</details>`,

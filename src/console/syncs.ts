@@ -191,7 +191,7 @@ function progressPart(run: SyncRunView, now: number): Html {
   const when = isRunning
     ? html`Started ${clockTag(startedAt, now)}, ${causeText(run)}.`
     : html`${clockTag(startedAt, now)} to ${finishedAt && clockTag(finishedAt, now)}, ${causeText(run)}. It took ${duration(took)}.`
-  return html`<header class="title"><p class="trail"><a href="/syncs">Syncs</a> / ${startedAt.slice(0, 10)}</p><h1>Sync of ${startedAt.slice(11, 16)}</h1>
+  return html`<header class="title"><p class="trail"><a href="/syncs">Syncs</a> / runs</p><h1>Sync of ${clockTag(startedAt, now, 'minutes')}</h1>
 <p>${stateMark(runLabels[state])} <span class="quiet">${when}</span></p></header>
 ${isRunning && pagesRead(pages, pagesTotal)}
 ${run.error && html`<p class="notice is-${state === 'failed' ? 'stop' : 'held'}"><span>${sentenceOf(run.error)}${run.requestId && html` Request <span class="id">${run.requestId}</span>.`}</span></p>`}

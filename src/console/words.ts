@@ -21,11 +21,13 @@ export const money = (amount: string | null | undefined, currency: string | null
 /** Returns how long ago an instant was: `11 min`. */
 export const ageOf = (at: string, now: number): string => age(now - Date.parse(at))
 
+type Digits = 'minutes' | 'seconds' | 'milliseconds'
+
 /** Returns `09:31:04`, with the day where it is not the day of `now`. */
-export function clock(at: string, now: number, digits: 'minutes' | 'seconds' | 'milliseconds' = 'seconds'): string {
+export function clock(at: string, now: number, digits: Digits = 'seconds'): string {
   const iso = new Date(at).toISOString()
   const time = iso.slice(11, { minutes: 16, seconds: 19, milliseconds: 23 }[digits])
-  return iso.slice(0, 10) === new Date(now).toISOString().slice(0, 10) ? time : `${dayOf(at)}, ${time}`
+  return iso.slice(0, 10) === new Date(now).toISOString().slice(0, 10) ? time : `${dayIn(at, now)}, ${time}`
 }
 
 const DAYS = ['Sun', 'Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat']
@@ -40,15 +42,25 @@ export function dayOf(at: string | number): string {
   return `${DAYS[date.getUTCDay()]} ${date.getUTCDate()} ${MONTHS[date.getUTCMonth()]}`
 }
 
+/** `Mon 23 March`, and `Mon 23 March 2025` in a year that is not that of `now`. */
+export function dayIn(at: string | number, now: number): string {
+  const year = new Date(at).getUTCFullYear()
+  return year === new Date(now).getUTCFullYear() ? dayOf(at) : `${dayOf(at)} ${year}`
+}
+
 /** An instant that can be read by machines and people, shown as the given text. */
 export const timeTag = (at: string, text: Piece): Html => html`<time datetime="${at}">${text}</time>`
 
 /** `11 min ago` */
-export const ago = (at: string, now: number): Html => timeTag(at, `${ageOf(at, now)} ago`)
+export const ago = (at: string, now: number): Html =>
+  html`<time datetime="${at}" data-age=" ago">${ageOf(at, now)} ago</time>`
 
-/** `09:31:04` */
-export const clockTag = (at: string, now: number, digits?: Parameters<typeof clock>[2]): Html =>
-  timeTag(at, clock(at, now, digits))
+/** `11 min`, which grows while it is read. */
+export const ageTag = (at: string, now: number): Html => html`<time datetime="${at}" data-age>${ageOf(at, now)}</time>`
+
+/** `09:31:04` in UTC. The script of the page shows it in the time zone of the reader. */
+export const clockTag = (at: string, now: number, digits: Digits = 'seconds'): Html =>
+  html`<time datetime="${at}" data-clock="${digits}">${clock(at, now, digits)}</time>`
 
 /** What people call each configured store, by its id. */
 export type StoreNames = ReadonlyMap<string, string>

@@ -47,6 +47,8 @@ export interface Database {
    * @param signal ends the wait, with the log as it is. Default: nothing ends the wait
    */
   emptyLog?(signal?: AbortSignal): Promise<void>
+  /** How many commits were stored since this process opened the database. Absent where other processes may store too. */
+  commits?(): number
   close(): Promise<void>
 }
 

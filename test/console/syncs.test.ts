@@ -62,7 +62,7 @@ describe('one sync', () => {
     expect(text).toContain('hx-get="/syncs/r1/parts/progress?is=running"')
     expect(text).toContain('What the run finds comes here by itself.')
     expect(text).not.toContain('Look again')
-    const [, seen = ''] = /name="seen" value="([^"]+)"/.exec(text) ?? []
+    const [, seen = ''] = /id="progress".*?name="seen" value="([^"]+)"/.exec(text) ?? []
     const part = `/syncs/r1/parts/progress?is=running&seen=${seen}`
     expect((await page('viewer', part)).status).toBe(204)
     await offer({ db }, 'a')

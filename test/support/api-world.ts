@@ -178,7 +178,9 @@ export async function openApi(given: ApiOptions = {}) {
   const access = { db, now, newId, randomBytes }
   const { monotonic } = ordering
   const sandboxUrl = isDemo ? new URL(app.sandbox.baseUrl).origin : undefined
-  const pages = createConsole({ url: null, sandboxUrl, operations: apiOperations(api), access, monotonic, log })
+  /** To open the pages once more, as a restart does. */
+  const consoleParts = { url: null, sandboxUrl, operations: apiOperations(api), access, monotonic, log }
+  const pages = createConsole(consoleParts)
   await pages.listen('127.0.0.1', 0)
   const owner = mintToken('admin', randomBytes)
   const authenticate = createAuth({ db, now }, owner.digest)
@@ -257,6 +259,7 @@ export async function openApi(given: ApiOptions = {}) {
   return {
     ...app,
     url,
+    consoleParts,
     pages,
     alerting,
     alertParts,

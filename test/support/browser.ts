@@ -36,13 +36,20 @@ export interface PageOptions {
   hasScript?: boolean
   colours?: 'light' | 'dark'
   width?: number
+  timezone?: string
 }
 
 /** A page of a browser of its own, with no cookie yet. */
-export async function openPage({ hasScript = true, colours = 'light', width = 1360 }: PageOptions = {}) {
+export async function openPage({
+  hasScript = true,
+  colours = 'light',
+  width = 1360,
+  timezone = 'UTC',
+}: PageOptions = {}) {
   const context = await (await browser()).newContext({
     javaScriptEnabled: hasScript,
     colorScheme: colours,
+    timezoneId: timezone,
     viewport: { width, height: 900 },
   })
   const page = await context.newPage()

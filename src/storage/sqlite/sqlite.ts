@@ -48,6 +48,7 @@ const engineOver = (connection: Connection.Database, { onFatal, defer = afterNex
   release: connection.prepare('release member'),
   undo: connection.prepare('rollback to member'),
   queue: [] as Member[],
+  commits: 0,
   /** Why the engine refuses all work; undefined as long as it works. */
   refusal: undefined as string | undefined,
 })
@@ -58,6 +59,7 @@ export function sqliteDatabase(connection: Connection.Database, options: EngineO
   return {
     query: async (statement) => read(engine, statement),
     commit: async (changes) => enqueue(engine, changes),
+    commits: () => engine.commits,
     emptyLog: (signal) => emptyLog(engine, signal),
     close: async () => close(engine),
   }
@@ -111,7 +113,10 @@ function flush(engine: Engine): void {
   if (group.length === 0 || !begun(engine, group)) return
   try {
     const { isStored, settle } = attempt(engine, group, engine.rollback)
-    if (isStored) engine.end.run()
+    if (isStored) {
+      engine.end.run()
+      engine.commits += 1
+    }
     if (isStored || group.length === 1) settle()
     else flushApart(engine, group)
   } catch (cause) {
@@ -128,6 +133,7 @@ function flushApart(engine: Engine, group: Member[]): void {
     return settlement
   })
   engine.end.run()
+  engine.commits += 1
   for (const { settle } of settlements) settle()
 }
 
