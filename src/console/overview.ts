@@ -14,10 +14,10 @@ import { type Duty, duties, facts, figures, sectionHead, type Tab, tabs } from '
 import { live } from './live.ts'
 import { mark, sign } from './marks.ts'
 import { byOperator, done, type Page, type Visit } from './page.ts'
-import { barPlot, tideCurve, tideStaff, timePlot } from './plots.ts'
+import { barPlot, type Label, tideCurve, tideStaff, timePlot } from './plots.ts'
 import { isUnproven, NOT_PROVEN } from './stores.ts'
 import { table } from './tables.ts'
-import { ago, clock, clockTag, dayOf, money, sentenceOf } from './words.ts'
+import { ago, clockTag, dayOf, money, sentenceOf } from './words.ts'
 
 type ActivityView = AnswerOf<'viewActivity'>
 
@@ -182,7 +182,7 @@ async function tidePart(visit: Visit): Promise<Html> {
   return tideCurve({
     orders: steps.map(({ orders }) => orders),
     ordersBefore: stepsBefore.map(({ orders }) => orders),
-    labels: steps.map(({ at }) => at.slice(11, 16)),
+    labels: steps,
   })
 }
 
@@ -264,13 +264,15 @@ async function buyingActions(visit: Visit): Promise<Html | undefined> {
   })
 }
 
-const labelOf = (period: Period) => (step: AnswerOf<'viewActivity'>['total']) => {
-  if (period === 'day') return step.at.slice(11, 16)
-  const day = dayOf(step.at)
-    .slice(4, -1)
-    .replace(/ (\w{3})\w*$/, ' $1')
-  return period === 'month' ? day : `${day} ${step.at.slice(11, 13)} h`
-}
+const labelOf =
+  (period: Period) =>
+  (step: AnswerOf<'viewActivity'>['total']): Label => {
+    if (period === 'day') return step
+    const day = dayOf(step.at)
+      .slice(4, -1)
+      .replace(/ (\w{3})\w*$/, ' $1')
+    return period === 'month' ? day : `${day} ${step.at.slice(11, 13)} h`
+  }
 
 async function livelyPart(visit: Visit): Promise<Html> {
   const period = periodOf(visit)
@@ -310,7 +312,7 @@ async function livelyPart(visit: Visit): Promise<Html> {
           name: 'Request quota',
           value: grouped(quota.limit - quota.remaining),
           unit: `of ${grouped(quota.limit)}`,
-          beside: `used, until ${clock(quota.resetAt, visit.now)}`,
+          beside: html`used, until ${clockTag(quota.resetAt, visit.now)}`,
         }
       : { name: 'Request quota', value: '–', beside: 'not stated by the supplier' },
   ])
@@ -328,7 +330,7 @@ function figureOfTime(name: string, p50: number | null, p95: number | null, none
   return { name, value, unit: unit.join(' '), beside: `for half; 95 % in ${duration(p95)}` }
 }
 
-function deliveriesPlot({ steps, total }: ActivityView, period: Period, labels: string[]): Html {
+function deliveriesPlot({ steps, total }: ActivityView, period: Period, labels: Label[]): Html {
   const values = steps.map(({ deliveries }) => deliveries)
   const refused = steps.map((step) => step.refused)
   return barPlot({
@@ -343,7 +345,7 @@ function deliveriesPlot({ steps, total }: ActivityView, period: Period, labels: 
   })
 }
 
-function waitingTimes({ steps, total }: ActivityView, labels: string[]): Html {
+function waitingTimes({ steps, total }: ActivityView, labels: Label[]): Html {
   const { p50Ms: half, p95Ms: most } = total
   const isKnown = half !== null && most !== null
   return timePlot({
@@ -361,7 +363,7 @@ function waitingTimes({ steps, total }: ActivityView, labels: string[]): Html {
 function spendPlot(
   { steps, total, currency }: ActivityView,
   period: Period,
-  labels: string[],
+  labels: Label[],
   status: StatusView,
 ): Html {
   const values = steps.map(({ spend }) => Math.max(0, Number(spend)))
@@ -458,7 +460,7 @@ function freshness({ freshness, counts, sweep, refusedDeliveries }: StatusView, 
     {
       what: 'Refused deliveries',
       to: '/deliveries/refused',
-      about: `${grouped(refusedDeliveries.total)} since the start, ${clock(refusedDeliveries.since, now, 'minutes')}`,
+      about: html`${grouped(refusedDeliveries.total)} since the start, ${clockTag(refusedDeliveries.since, now, 'minutes')}`,
       at: refusedDeliveries.lastAt,
       next: null,
       state: refusedDeliveries.total === 0 ? mark('done', 'none') : mark('held', 'look'),

@@ -64,6 +64,7 @@ function tick() {
 
 if (live) {
   if (!document.hidden) follow()
+  tick()
   setInterval(tick, 1_000)
   document.addEventListener('visibilitychange', () => {
     if (document.hidden) return stream?.close()
@@ -90,16 +91,17 @@ function dayOf(date) {
   return date.toLocaleDateString('en-GB', parts).replaceAll(',', '')
 }
 
+/** Shows an instant as the reader's: a `time`, or a text of a plot, which has no day. */
 function showTime(time) {
-  const date = new Date(time.dateTime)
+  const date = new Date(time.dateTime ?? time.dataset.at)
   const digits = time.dataset.clock
   const minutes = `${two(date.getHours())}:${two(date.getMinutes())}`
   const seconds = digits === 'minutes' ? '' : `:${two(date.getSeconds())}`
   const clock = `${minutes}${seconds}${digits === 'milliseconds' ? `.${String(date.getMilliseconds()).padStart(3, '0')}` : ''}`
-  // In a timeline, the day stands above.
-  const isToday = time.closest('.log') || date.toDateString() === today().toDateString()
+  // In a timeline, the day stands above. A plot says its period.
+  const isToday = time.dataset.at || time.closest('.log, figure') || date.toDateString() === today().toDateString()
   time.textContent = isToday ? clock : `${dayOf(date)}, ${clock}`
-  time.title = `${date.toISOString().slice(0, 19).replace('T', ' ')} UTC`
+  if (!time.dataset.at) time.title = `${date.toISOString().slice(0, 19).replace('T', ' ')} UTC`
 }
 
 /** As `age` of the server writes it. */
@@ -130,7 +132,7 @@ function showDays(log) {
 }
 
 function showTimes(within) {
-  for (const time of within.querySelectorAll('time[data-clock]')) showTime(time)
+  for (const time of within.querySelectorAll('[data-clock]')) showTime(time)
   for (const time of within.querySelectorAll('time[data-age]'))
     time.title = `${time.dateTime.slice(0, 19).replace('T', ' ')} UTC`
   for (const log of within.querySelectorAll('.log')) showDays(log)
@@ -139,4 +141,6 @@ function showTimes(within) {
 showTimes(document)
 document.addEventListener('htmx:afterSwap', ({ detail }) => showTimes(detail.target))
 const zone = document.getElementById('zone')
-if (zone) zone.textContent = `Times are yours, ${Intl.DateTimeFormat().resolvedOptions().timeZone}; plots are in UTC.`
+const { timeZone } = Intl.DateTimeFormat().resolvedOptions()
+if (zone && timeZone !== 'UTC')
+  zone.textContent = `Times are yours, ${timeZone}. Each shows its UTC when you point at it.`

@@ -4,8 +4,8 @@
  */
 
 import { counted, duration, grouped, lastsText } from '../domain/figures.ts'
-import { type Html, html } from '../domain/html.ts'
 import { numbersTable } from './tables.ts'
+import { clockTag } from './words.ts'
 
 /** The area in which a plot draws, in units of its view box of 360 by 164. */
 const LEFT = 34
@@ -23,6 +23,15 @@ export function axisSteps(max: number): number[] {
   return Array.from({ length: Math.floor(Math.max(max, step) / step) + 1 }, (_, index) => index * step)
 }
 
+/** @example { at: '2026-03-12T10:00:00Z' } */
+export type Label = string | { at: string }
+
+const textOf = (label: Label | undefined): string =>
+  typeof label === 'object' ? label.at.slice(11, 16) : (label ?? '')
+
+const pieceOf = (label: Label | undefined): Piece =>
+  typeof label === 'object' ? clockTag(label.at, Date.parse(label.at), 'minutes') : label
+
 interface PlotWords {
   id: string
   title: string
@@ -30,8 +39,8 @@ interface PlotWords {
   figure: string
   /** What a person would see: range, peak, exception. */
   description: string
-  /** The name of each step, such as `10:00`. */
-  labels: readonly string[]
+  /** The name of each step: an instant, which is shown as its time, such as `10:00`; or a text. */
+  labels: readonly Label[]
 }
 
 const plot = ({ id, title, figure, description, labels }: PlotWords, drawn: Html, table: Html): Html =>
@@ -42,12 +51,13 @@ ${drawn}
 ${timeAxis(labels)}</svg>
 ${table}</figure>\n`
 
-function timeAxis(labels: readonly string[]): Html[] {
+function timeAxis(labels: readonly Label[]): Html[] {
   const at = (share: number) => LEFT + (RIGHT - LEFT) * share
-  const quarters = [0, 1, 2, 3].map(
-    (quarter) =>
-      html`<text x="${short(at(quarter / 4))}" y="158">${labels[Math.round((labels.length * quarter) / 4)]}</text>`,
-  )
+  const quarters = [0, 1, 2, 3].map((quarter) => {
+    const label = labels[Math.round((labels.length * quarter) / 4)]
+    const instant = typeof label === 'object' && html` data-at="${label.at}" data-clock="minutes"`
+    return html`<text x="${short(at(quarter / 4))}" y="158"${instant}>${textOf(label)}</text>`
+  })
   return [...quarters, html`<text x="${RIGHT}" y="158" text-anchor="end">now</text>`]
 }
 
@@ -94,7 +104,7 @@ ${values.map((value, index) => [bar(isSoft ? 'bar-soft' : 'bar', index, 0, value
       heads,
       labels.map((label, index) => {
         const second = refused.length > 0 ? [text(refused[index] ?? 0)] : []
-        return [label, text(values[index] ?? 0), ...second]
+        return [pieceOf(label), text(values[index] ?? 0), ...second]
       }),
     ),
   )
@@ -146,7 +156,7 @@ export function timePlot(given: TimePlot): Html {
       given.title,
       ['Time', 'Half within', '95 % within'],
       labels.map((label, index) => [
-        label,
+        pieceOf(label),
         ...[p50[index], p95[index]].map((ms) => (ms == null ? none : duration(ms))),
       ]),
     ),
@@ -198,16 +208,18 @@ export function tideCurve({ orders, ordersBefore, labels }: TideCurve): Html {
   const last = `M${unfinished.map(([x, y]) => `${short(x)} ${short(y)}`).join('L')}`
   const sum = (values: readonly number[]) => values.reduce((all, one) => all + one, 0)
   const [total, most] = [sum(orders), Math.max(...orders)]
-  const busiest = most > 0 ? `busiest at ${labels[orders.indexOf(most)]} with ${grouped(most)}` : 'none came'
+  const hour = labels[orders.indexOf(most)]
+  const busiest = (at: Piece) => (most > 0 ? html`busiest at ${at} with ${grouped(most)}` : 'none came')
+  const rest = grouped(orders.at(-1) ?? 0)
   const title = 'Orders per hour, last 24 hours'
   const before = `the 24 hours before, ${grouped(sum(ordersBefore))}`
-  return html`<figcaption><h2>${title}</h2><span><b>${counted(total, 'order')}</b>, ${busiest}. Dotted: ${before}</span></figcaption>
-<svg viewBox="0 0 1000 100" preserveAspectRatio="none" role="img" aria-labelledby="tide-t tide-d"><title id="tide-t">${title}</title><desc id="tide-d">${counted(total, 'order')}, ${busiest}; ${before}. The hour from ${labels.at(-1)} is not over and has ${grouped(orders.at(-1) ?? 0)}.</desc><path class="water" d="${crest}L${short(from)} 100L0 100Z"/><path class="water unfinished" d="${last}L1000 100L${short(from)} 100Z"/><path class="before" d="${monotonePath(points(ordersBefore))}"/><path class="crest" d="${crest}"/><path class="crest unfinished" d="${last}"/></svg>
-<div class="hours" aria-hidden="true">${[0, 4, 8, 12, 16, 20].map((hour) => html`<span>${labels[hour]}</span>`)}<span>${labels.at(-1)}, not over: ${grouped(orders.at(-1) ?? 0)}</span></div>
+  return html`<figcaption><h2>${title}</h2><span><b>${counted(total, 'order')}</b>, ${busiest(pieceOf(hour))}. Dotted: ${before}</span></figcaption>
+<svg viewBox="0 0 1000 100" preserveAspectRatio="none" role="img" aria-labelledby="tide-t tide-d"><title id="tide-t">${title}</title><desc id="tide-d">${counted(total, 'order')}, ${busiest(`${textOf(hour)} UTC`)}; ${before}. The hour that is not over has ${rest}.</desc><path class="water" d="${crest}L${short(from)} 100L0 100Z"/><path class="water unfinished" d="${last}L1000 100L${short(from)} 100Z"/><path class="before" d="${monotonePath(points(ordersBefore))}"/><path class="crest" d="${crest}"/><path class="crest unfinished" d="${last}"/></svg>
+<div class="hours" aria-hidden="true">${[0, 4, 8, 12, 16, 20].map((hour) => html`<span>${pieceOf(labels[hour])}</span>`)}<span>${pieceOf(labels.at(-1))}, not over: ${rest}</span></div>
 ${numbersTable(
   title,
   ['Hour', 'Orders', 'The day before'],
-  labels.map((label, index) => [label, orders[index] ?? 0, ordersBefore[index] ?? 0]),
+  labels.map((label, index) => [pieceOf(label), orders[index] ?? 0, ordersBefore[index] ?? 0]),
 )}`
 }
 
