@@ -68,7 +68,7 @@ ${head(title)}
 <header><a class="brand" href="/overview">${BRAND}</a><p class="live" id="live-mark" data-stream="${stream}"><span hidden>${mark('done', 'live')}</span><span hidden>${mark('stop', 'stale')}</span> <span class="quiet"><span class="hide">as of </span>${clockTag(readAt, now)}</span></p><a class="open" href="#menu">Menu</a></header>
 <nav id="menu" aria-label="Pages">
 <a class="shut" href="#top">Close</a>
-${live({ tag: 'div', id: 'standing', class: 'standing', from, content: standing(frame) })}
+${live({ tag: 'div', id: 'counts', class: 'counts', from, content: standing(frame) })}
 <div class="who"><p><a href="/session">${caller.name}</a>, ${caller.role}</p><form method="post" action="/signout"><input type="hidden" name="scope" value="here"><button class="text">Sign out</button></form></div>
 </nav>
 </div>

@@ -57,7 +57,7 @@ describe.skipIf(!hasBrowser)(`the frame of every page (${hasBrowser ? 'Chromium'
     await signInto(page, world, 'viewer')
     await page.goto(`${world.pages.address()}/audit`)
     await isLive(page)
-    const waiting = page.locator('#standing').getByRole('link', { name: /^Held purchases *: 1 waiting$/ })
+    const waiting = page.locator('#counts').getByRole('link', { name: /^Held purchases *: 1 waiting$/ })
     expect(await waiting.count()).toBe(0)
     const offer = await world.offer()
     await world.order('1001', [{ sku: offer.sku, unitPriceMinor: 1 }])

@@ -83,7 +83,7 @@ test('the navigation counts what waits on every page, and goes on counting', asy
   const address = world.pages.address() ?? ''
   const cookie = await signedIn(world, 'viewer')
   const { text } = await visit(address, '/audit', { cookie })
-  const [, from = '', seen = ''] = /id="standing"[^>]*hx-get="([^"]+)".*?name="seen" value="([^"]+)"/.exec(text) ?? []
+  const [, from = '', seen = ''] = /id="counts"[^>]*hx-get="([^"]+)".*?name="seen" value="([^"]+)"/.exec(text) ?? []
   expect(from).toBe('/frame?at=%2Faudit')
   expect((await visit(address, `${from}&seen=${seen}`, { cookie })).status).toBe(204)
   const offer = await world.offer()
