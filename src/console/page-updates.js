@@ -120,7 +120,7 @@ function showAge(time, now) {
   time.textContent = `${age}${time.dataset.age}`
 }
 
-/** Names the days of a timeline anew: a day of the reader begins at another hour. */
+/** Names the days of a timeline once more: a day of the reader begins at another hour. */
 function showDays(log) {
   for (const day of log.querySelectorAll('.day')) day.remove()
   let before = dayOf(today())

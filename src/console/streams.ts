@@ -72,7 +72,7 @@ export function pageStreams({ commits }: { commits?: () => number }, limits = st
   }
 
   return {
-    /** Sets what is done before pages are told to read: to forget what was kept for them. */
+    /** Sets what is done before pages read again, such as to forget what was kept for them. */
     before: (does: () => void): void => {
       forget = does
     },

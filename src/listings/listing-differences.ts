@@ -23,7 +23,7 @@ export interface ListingDifference {
   /** The store's own reference. */
   variant: string
   sku: string
-  /** The name that the store would show; null: nobody knows one. */
+  /** The name that the store would show; null: none is known. */
   name: string | null
   productId: string | null
   pushed: boolean

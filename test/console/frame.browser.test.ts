@@ -51,7 +51,7 @@ describe.skipIf(!hasBrowser)(`the frame of every page (${hasBrowser ? 'Chromium'
     for (const page of open) await isLive(page)
   }, 180_000)
 
-  test('counts what comes to wait while a page is read, and a page that nobody sees has no stream', async () => {
+  test('counts what comes to wait while a page is read, and a page that is left has no stream', async () => {
     const world = await openApi()
     const page = await openPage()
     await signInto(page, world, 'viewer')

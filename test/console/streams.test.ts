@@ -92,5 +92,5 @@ test('the navigation counts what waits on every page, and goes on counting', asy
   const { text: after } = await visit(address, `${from}&seen=${seen}`, { cookie })
   expect(after).toContain('Held purchases<b><span class="hide">: </span>1<span class="hide"> waiting</span></b>')
   expect(after).toContain('<a href="/audit" aria-current="page">')
-  expect((await visit(address, from)).status, 'nobody else sees it').toBe(401)
+  expect((await visit(address, from)).status, 'a stranger does not see it').toBe(401)
 })

@@ -44,7 +44,7 @@ describe('the list of syncs', () => {
 })
 
 describe('one sync', () => {
-  test('follows its progress and its changes by itself, and the page comes anew at its end', async () => {
+  test('follows its progress and its changes by itself, and the page comes once more at its end', async () => {
     const { page, db, now } = await worldOf()
     await db.commit([
       insertSyncRun({
@@ -136,7 +136,7 @@ describe('a dry run', () => {
     while (api.dryRuns.latest()?.state === 'running') await new Promise(setImmediate)
     expect((await page('operator', '/syncs/dry-run/parts/state')).text).toContain('>stopped</span>')
     const { status, headers } = await page('operator', part)
-    expect([status, headers['hx-refresh']], 'the whole page comes anew').toEqual([204, 'true'])
+    expect([status, headers['hx-refresh']], 'the whole page comes once more').toEqual([204, 'true'])
     const ended = (await page('operator', '/syncs/dry-run')).text
     expect(ended).toContain('Start a dry run…')
     expect(ended).not.toContain('Stop the dry run')

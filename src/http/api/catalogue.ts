@@ -80,7 +80,7 @@ const Listing = z.object({
   store: z.string(),
   variant: z.string(),
   sku: z.string(),
-  name: words.describe('What the store would call it; null where nobody knows a name'),
+  name: words.describe('What the store would call it; null where no name is known'),
   productId: words,
   pushed: z.boolean().describe('Whether the store would get it'),
   state: ListingState,
