@@ -1,6 +1,6 @@
 /** Marks of states, after sea marks: each tells its state by a shape and a word, and only then by a colour. */
 
-import { type Html, html } from '../domain/html.ts'
+import { type Html, html, type Piece } from '../domain/html.ts'
 import type { Label, Sign } from '../domain/labels.ts'
 
 const shapes = {

@@ -1,7 +1,7 @@
 /** How markup leaves the console: texts that are written from right to left reorder nothing beside them, and pages are compressed. */
 import { gzipSync } from 'node:zlib'
 import type { Response } from 'express'
-import type { Html } from '../http/html.ts'
+import type { Html } from '../domain/html.ts'
 
 /** Characters that turn the direction of all that follows them. Isolation does what honest texts need them for. */
 const TURNING = /[\u202a-\u202e\u2066-\u2069]/g

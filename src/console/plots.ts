@@ -4,6 +4,7 @@
  */
 
 import { counted, duration, grouped, lastsText } from '../domain/figures.ts'
+import { type Html, html, type Piece } from '../domain/html.ts'
 import { numbersTable } from './tables.ts'
 import { clockTag } from './words.ts'
 
