@@ -104,7 +104,7 @@ const budgets: Record<string, number> = {
   reconciliation: 1_230,
   rehearsal: 185,
   sandbox: 3_290,
-  storage: 7_820,
+  storage: 7_825,
   stores: 7_130,
   supplier: 2_340,
   vault: 425,

@@ -90,6 +90,30 @@ describe.skipIf(!hasBrowser)(`every page in a browser (${hasBrowser ? 'Chromium'
     WALK_MS,
   )
 
+  test.each(['لعبة 2024', '\u202elive\u2066 2024', 'משחק, Deluxe'])(
+    'has the number of units before the name %j, and the rest behind it',
+    async (name) => {
+      const { database, connection } = tracedDatabase()
+      const world = await openDay({ database })
+      connection.prepare('update offers set name = ?').run(name)
+      connection.prepare('update listings set known_name = ?').run(name)
+      const page = await openPage()
+      await signInto(page, world, 'viewer')
+      await page.goto(`${world.pages.address()}/orders`)
+      const places = (await page.evaluate(`(() => {
+        const cell = [...document.querySelectorAll('tbody td')].find((one) => one.querySelector('bdi'))
+        const of = (node) => {
+          const range = document.createRange()
+          range.selectNode(node)
+          return range.getBoundingClientRect().toJSON()
+        }
+        return { units: of(cell.childNodes[0]), name: of(cell.querySelector('bdi')), text: cell.textContent }
+      })()`)) as { units: { right: number }; name: { left: number }; text: string }
+      expect(places.units.right).toBeLessThanOrEqual(places.name.left + 1)
+      expect(places.text).not.toMatch(/[\u202a-\u202e\u2066-\u2069]/)
+    },
+  )
+
   test(
     'says the same without JavaScript',
     async () => {
