@@ -1,14 +1,21 @@
 # The base is named by its exact version, that of the Node in package.json: the same file builds the same image.
+ARG BASE=node:24.21.0-bookworm-slim
+
 # Packages in one stage, the service in another: npm's cache and the lock file stay behind.
-FROM node:24.21.0-bookworm-slim AS packages
+FROM $BASE AS packages
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 # With pg, which several processes need, and without what is for other places: this image is a Node already, and no Cloudflare.
 RUN npm ci --omit=dev && rm -r node_modules/node-linux-* node_modules/.bin/node node_modules/pg-cloudflare
+# More than half of the packages are types, the C of SQLite, and its binaries for other systems: nothing here reads them.
+RUN find node_modules -type f \( -name '*.map' -o -name '*.d.ts' -o -name '*.d.?ts' \) -delete \
+    && cd node_modules/better-sqlite3 \
+    && rm -r deps src \
+    && find prebuilds -type f ! -name "linux*-$(node -p process.arch).node" -delete
 # Copied below as the mount point of the volume, which then belongs to the user that the service runs as.
 WORKDIR /data
 
-FROM node:24.21.0-bookworm-slim
+FROM $BASE
 LABEL org.opencontainers.image.title="Quayside" \
       org.opencontainers.image.description="Connects online stores to a wholesale supplier of digital licence keys" \
       org.opencontainers.image.licenses="MIT"
