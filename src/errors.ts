@@ -28,6 +28,7 @@ export const failureReasons = {
   changed: 'it has changed since it was shown: read it again',
   claimed: 'another claim is about the key already',
   dry_run_under_way: 'there is one dry run at a time',
+  ended: 'nothing of it is under way',
   evidence_changed: 'the evidence has changed since that version: read it again',
   frozen: 'buying is frozen',
   ignored: 'the listing is ignored',

@@ -16,7 +16,7 @@ import { lateOrderOf, storeReadingOf } from '../storage/store-readings.ts'
 import { unheldWebhooks } from '../storage/webhooks.ts'
 import type { AlertFacts as Facts } from './facts.ts'
 
-type UntakenAlert = OutboxRow & { reference: string | null }
+type UntakenAlert = OutboxRow & { reference: string | null; number: string | null }
 type About = AlertEffect['payload']
 
 /** One kind of alert. */
@@ -214,9 +214,10 @@ export function ruleOf(kind: StoredKind): AlertRule {
 export const severityOf = (kind: StoredKind): Severity => ruleOf(kind).severity
 
 /** Makes an alert from a row of the outbox, in its first state. */
-export function alertOf({ id, type: text, payload, createdAt, reference }: UntakenAlert): Alert {
+export function alertOf({ id, type: text, payload, createdAt, reference, number }: UntakenAlert): Alert {
   const type = storedKind(text)
-  const about: About = { ...(reference !== null && { reference }), ...(payload as About) }
+  const order = { ...(reference !== null && { reference }), ...(number !== null && { number }) }
+  const about: About = { ...order, ...(payload as About) }
   const { subject } = ruleOf(type)
   return {
     id,
@@ -232,7 +233,8 @@ export function alertOf({ id, type: text, payload, createdAt, reference }: Untak
   }
 }
 
-export const orderIn = ({ reference }: About): string | null => reference ?? null
+/** Returns the number by which people know the order that an alert is about; null where it is about none. */
+export const orderIn = ({ reference, number }: About): string | null => number ?? reference ?? null
 
 /** Returns equal texts for alerts with the same content. While one of them is open, a second alert is no news. */
 export const saysOf = ({ type, subject, note }: Pick<Alert, 'type' | 'subject' | 'note'>): string =>

@@ -44,6 +44,7 @@ import { sandbox } from './sandbox.ts'
 import { freezes, status } from './status.ts'
 import { stores, trigger } from './stores.ts'
 import { tail } from './tail.ts'
+import { waiting } from './waiting.ts'
 import { commandLine } from './words.ts'
 
 /** Runs one command. Never throws. @param argv the arguments, without the program @returns the exit code */
@@ -352,6 +353,7 @@ const groups: Record<string, CommandRow[]> = {
   'Watching and deciding': [
     consoles,
     status,
+    waiting,
     ...alerts,
     tail,
     ...syncs,

@@ -99,6 +99,12 @@ export const purchases: CommandRow[] = [
     body: ['reason', 'ceiling', 'overrideSpendCap'],
     text: (_, { args }) => `Released.\n${watchText(args[0])}`,
   },
+  {
+    command: 'purchases check <id>',
+    about: 'try it again, or look at its order, now: no rule is lifted',
+    call: 'POST /purchases/:id/check',
+    text: (_, { args }) => `It is tried or looked at within seconds.\n${watchText(args[0])}`,
+  },
 ]
 
 const watchText = (id: string | undefined): string => `Watch it: ${commandLine(`purchases show ${id}`)}\n`

@@ -18,6 +18,7 @@ import { type Facts, factsText } from './facts.ts'
 import { balanceText } from './reconcile.ts'
 import { oldUntil, pausedText } from './stores.ts'
 import { confirm } from './terminal.ts'
+import { waitingText } from './waiting.ts'
 import { ageOf, cell, commandLine, countsText, instant, joined } from './words.ts'
 
 export type Status = Answer<'GET /status'>
@@ -30,6 +31,7 @@ export const status: CommandRow = {
   call: 'GET /status',
   facts: {
     Worker: ({ workerAbsentSince }, now) => workerAbsentSince && `none since ${instant(workerAbsentSince, now)}`,
+    Customers: ({ waiting }, now) => waitingText(waiting, now),
     Buying: buyingLines,
     Supplier: ({ supplier: { unreachableSince, error, lastAnswerAt, waiting } }, now) => {
       const last = lastAnswerAt ? `last answer ${instant(lastAnswerAt, now)}` : 'no answer yet'

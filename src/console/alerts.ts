@@ -12,31 +12,56 @@ import { section } from './lists.ts'
 import { mark } from './marks.ts'
 import { byOperator, type Done, done, type Shown, type Visit } from './page.ts'
 import { empty, table } from './tables.ts'
-import { ago, clockTag, countedInWords, sentenceOf } from './words.ts'
+import { ago, clockTag, countedInWords, type StoreNames, sentenceOf, storeName } from './words.ts'
 
 type AlertView = ItemOf<'listAlerts'>
 
-/** Finds the page of an alert by the command that it advises: `quayside balance` leads to `/balance`. */
-const alertPages: Record<string, (subject: string) => string> = {
-  balance: () => '/balance',
-  deliveries: (id) => `/deliveries/${id}`,
-  discrepancies: () => '/discrepancies',
-  listings: (store) => `/listings?store=${encodeURIComponent(store)}&state=failed`,
-  orders: (reference) => `/orders?q=${encodeURIComponent(reference)}`,
-  outbox: () => '/dead-letters',
-  purchases: (id) => `/reviews/${id}`,
-  reviews: (id) => (id === '' ? '/reviews' : `/reviews/${id}`),
-  stores: (store) => `/stores/${encodeURIComponent(store)}`,
-  sync: () => '/syncs',
+type About = Pick<AlertView, 'type' | 'command' | 'subject' | 'order'>
+
+interface AlertPage {
+  /** What the alert is about. */
+  about: (subject: string, stores: StoreNames) => string
+  /** @param order the number of the order that the alert is about; empty where it is about none */
+  path: (subject: string, order: string) => string
+}
+
+const ofPurchase: AlertPage = { about: () => 'a purchase', path: (id) => (id === '' ? '/reviews' : `/reviews/${id}`) }
+const ofStore = (path: (store: string) => string): AlertPage => ({
+  about: (store, stores) => storeName(stores, store),
+  path: (store) => path(encodeURIComponent(store)),
+})
+
+/** The pages of alerts, by the command that an alert advises: `quayside balance` leads to `/balance`. */
+const alertPages: Record<string, AlertPage> = {
+  balance: { about: () => 'the balance', path: () => '/balance' },
+  claims: { about: (number) => `claim ${number}`, path: (_, order) => `/orders?q=${encodeURIComponent(order)}` },
+  deliveries: { about: () => 'a delivery', path: (id) => `/deliveries/${id}` },
+  discrepancies: { about: () => '', path: () => '/discrepancies' },
+  listings: ofStore((store) => `/listings?store=${store}&state=failed`),
+  orders: { about: (reference) => `order ${reference}`, path: (name) => `/orders?q=${encodeURIComponent(name)}` },
+  outbox: { about: () => 'a message to a store', path: () => '/dead-letters' },
+  purchases: ofPurchase,
+  reviews: ofPurchase,
+  stores: ofStore((store) => `/stores/${store}`),
+  sync: { about: () => '', path: () => '/syncs' },
 }
 
 /** Alerts of these kinds advise a command about the machine. They link to the refused deliveries instead, which say more. */
 const refusals: readonly StoredKind[] = ['all_stale', 'deliveries_refused']
 
-export function alertPath({ type, command, subject }: Pick<AlertView, 'type' | 'command' | 'subject'>) {
-  const [, word = ''] = command.split(' ')
-  if (refusals.includes(type)) return '/deliveries/refused'
-  return alertPages[word]?.(subject ?? '') ?? '/settings'
+const pageOf = ({ command }: Pick<AlertView, 'command'>): AlertPage | undefined =>
+  alertPages[command.split(' ')[1] ?? '']
+
+/** Returns the page of what an alert is about; undefined where only a command on the machine says more. */
+export function alertPath(alert: About): string | undefined {
+  if (refusals.includes(alert.type)) return '/deliveries/refused'
+  return pageOf(alert)?.path(alert.subject ?? '', alert.order ?? '')
+}
+
+/** Names what an alert is about, without an id; an empty text where it is about the service as a whole. */
+export function aboutAlert(alert: About, stores: StoreNames): string {
+  if (alert.order !== null) return `order ${alert.order}`
+  return alert.subject === null ? '' : (pageOf(alert)?.about(alert.subject, stores) ?? alert.subject)
 }
 
 /** Returns the open alerts: critical alerts first, then the others. Both groups have their newest alert first. */
@@ -55,15 +80,15 @@ export const alertsPage = listPage({
   operation: 'listAlerts',
   ask: () => ({ query: { state: 'ended' } }),
   headline: ({ status }) => headline(openOf(status), status.alertChannels),
-  above: ({ visit, status, mayAct }) =>
-    html`${section('open-h', 'Open', openPart(visit, openOf(status), mayAct))}
+  above: ({ visit, status, mayAct, stores }) =>
+    html`${section('open-h', 'Open', openPart(visit, openOf(status), mayAct, stores))}
 ${section('channels-h', 'Who is notified', channelPart(status.alertChannels, mayAct, visit.now))}`,
   heading: () => ['Over'],
   none: ['None was over yet', 'Alerts that ended stay here for 90 days.'],
   caption: 'Alerts that are over',
-  columns: ({ now }) => [
+  columns: ({ now, stores }) => [
     ['Alert', ({ type }) => alertText(type)],
-    ['About', aboutCell],
+    ['About', (one) => aboutCell(one, stores)],
     ['What', ({ note }) => note && sentenceOf(note)],
     ['Raised', ({ at }) => clockTag(at, now)],
     ['Over', ({ endedAt }) => endedAt && clockTag(endedAt, now)],
@@ -138,9 +163,16 @@ function headline(open: readonly AlertView[], channels: readonly ItemOf<'listAle
   return `${countedInWords(open.length, 'alert is', 'alerts are')} open${which}.${notified}`
 }
 
-const aboutCell = (one: AlertView): Piece =>
-  one.subject &&
-  html`<a class="id" href="${alertPath(one)}">${one.order === null ? one.subject : `order ${one.order}`}</a>`
+function aboutCell(one: AlertView, stores: StoreNames): Piece {
+  const [about, path] = [aboutAlert(one, stores), alertPath(one)]
+  return about && (path === undefined ? about : html`<a href="${path}"><bdi>${about}</bdi></a>`)
+}
+
+/** Says what to do, with the page that helps. A command stands only where no page does the same. */
+function adviceCell(one: AlertView): Html {
+  const path = alertPath(one)
+  return html`<span>${sentenceOf(one.advice)} ${path === undefined ? html`<code>${one.command}</code>` : html`<a href="${path}">See it<span class="hide">: ${alertText(one.type)}</span></a>`}</span>`
+}
 
 const severityMark = ({ severity }: AlertView): Html => mark(severity === 'critical' ? 'stop' : 'held', severity)
 
@@ -150,7 +182,7 @@ function attended({ acknowledgedBy, acknowledgedAt, mutedUntil }: AlertView, now
   return html`<span>${acknowledgedAt !== null && html`${acknowledgedBy?.replace(/ \(.*$/, '')} looks after it. `}${isMuted && html`Muted until ${clockTag(mutedUntil, now)}.`}</span>`
 }
 
-function openPart(visit: Visit, items: readonly AlertView[], may: boolean): Html {
+function openPart(visit: Visit, items: readonly AlertView[], may: boolean, stores: StoreNames): Html {
   const { now } = visit
   if (items.length === 0) {
     return empty('No open alerts', 'What needs a person comes here, and goes when it is over.')
@@ -165,9 +197,9 @@ function openPart(visit: Visit, items: readonly AlertView[], may: boolean): Html
         (one) => html`${may && tick('attend', one.id, `${alertText(one.type)} of ${one.at}`)}${alertText(one.type)}`,
       ],
       ['Severity', severityMark, 'top'],
-      ['About', aboutCell],
+      ['About', (one) => aboutCell(one, stores)],
       ['What', ({ note }) => note && sentenceOf(note)],
-      ['Do', ({ advice, command }) => html`<span>${sentenceOf(advice)} <code>${command}</code></span>`],
+      ['Do', adviceCell],
       ['Since', ({ at }) => ago(at, now)],
       ['Looked after', (one) => attended(one, now)],
     ],

@@ -45,6 +45,7 @@ export const auditWords: Record<string, string> = {
   'outbox.redeliver': 'had a message sent again',
   'purchase.adopt': 'decided: adopt an order',
   'purchase.buy_again': 'decided: buy again',
+  'purchase.check': 'had a purchase tried or looked at',
   'purchase.close': 'decided: close',
   'purchase.hand_over': 'decided: hand over what came',
   'purchase.release': 'released a held purchase',

@@ -91,11 +91,11 @@ function groupOf(
 ): Html | undefined {
   const inside = all.flatMap(({ path, navigation }) => (navigation?.group === group ? [{ path, ...navigation }] : []))
   if (inside.length === 0) return undefined
-  const entries = inside.map(({ path, label, waiting }) => {
+  const entries = inside.map(({ path, label, waiting, upTo = ({ counts }) => counts.upTo }) => {
     const count = (status && waiting?.(status)) ?? 0
     const waits =
       count > 0 &&
-      html`<b><span class="hide">: </span>${countText(count, status?.counts.upTo)}<span class="hide"> waiting</span></b>`
+      html`<b><span class="hide">: </span>${countText(count, status && upTo(status))}<span class="hide"> waiting</span></b>`
     return html`<li><a href="${path}"${path === current && html` aria-current="page"`}>${label}${waits}</a></li>\n`
   })
   return html`<div>${group && html`<h2>${group}</h2>`}<ul>${entries}</ul></div>\n`

@@ -34,3 +34,12 @@ export function live({ tag = 'section', id, class: classes, labelledBy, isPolite
   const polling = html` hx-get="${from}" hx-trigger="${isOnce ? 'load' : 'read'}" hx-include="find [name=seen]" hx-swap="innerHTML"`
   return html`<${tag}${attributes}${polling}>${withDigest(content)}</${tag}>`
 }
+
+/**
+ * Draws the first sentence of a page that stays current. Once the page has lost its connection, it says so instead: a page that is
+ * old must not say that all is well.
+ *
+ * @param content a heading and a line of fact
+ */
+export const liveHeadline = (from: string, content: Html): Html =>
+  html`<header class="health">${live({ tag: 'div', id: 'health', isPolite: true, from, content })}</header>`

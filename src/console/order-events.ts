@@ -294,6 +294,7 @@ const deedWords: Record<string, string> = {
   'order.take': 'had the order taken',
   'order.withdraw_keys': 'withdrew the page of keys',
   'outbox.redeliver': 'had an update sent again',
+  'purchase.check': 'had it tried or looked at',
   'purchase.retry': 'had it bought again',
   'purchase.release': 'released it',
   ...Object.fromEntries(

@@ -23,10 +23,12 @@ import {
 import { type Fact, facts, folded, notice, section, sectionHead, type Tab, tabs, timeline } from './lists.ts'
 import { live } from './live.ts'
 import { mark, stateMark } from './marks.ts'
+import { answerOf } from './order-answer.ts'
 import { claimActions, claimsOf } from './order-claims.ts'
 import { eventsOf } from './order-events.ts'
 import { numberOf, orderMark, orderPath } from './orders.ts'
 import { byAdmin, byOperator, done, type Page, type Visit } from './page.ts'
+import { queueActions, type WaitingItem } from './waiting.ts'
 import { ago, clockTag, money, type StoreNames, sentenceOf, storeName, storeNames } from './words.ts'
 
 type OrderHistoryView = AnswerOf<'viewOrderHistory'>
@@ -43,16 +45,29 @@ const named = ({ path: { store = '', reference = '' } }: Pick<Visit, 'path'>) =>
 
 const historyOf = (visit: Visit): Promise<OrderHistoryView> => visit.call('viewOrderHistory', named(visit))
 
+/** Returns the lines of the order whose customer waits. */
+const waitsOf = async ({ call, path: { store = '', reference = '' } }: Visit): Promise<readonly WaitingItem[]> =>
+  (await call('viewWaiting', { query: { store, order: reference } })).items
+
 export const orderPage: Page = {
   path: '/orders/:store/:reference',
   below: '/orders',
   show: async (visit) => {
-    const [order, status, stores] = await Promise.all([historyOf(visit), visit.status(), storeNames(visit)])
+    const [order, waits, status, stores] = await Promise.all([
+      historyOf(visit),
+      waitsOf(visit),
+      visit.status(),
+      storeNames(visit),
+    ])
     const claims = await claimsOf(order, visit)
-    return { title: `Order ${numberOf(order)}`, main: contentOf(order, claims, { visit, status, stores }) }
+    return { title: `Order ${numberOf(order)}`, main: contentOf(order, claims, { visit, status, stores, waits }) }
   },
   parts: {
     standing: async (visit) => standing(await historyOf(visit), visit.now),
+    answer: async (visit) => {
+      const [order, waits, stores] = await Promise.all([historyOf(visit), waitsOf(visit), storeNames(visit)])
+      return answerOf(order, waits, storeName(stores, order.store), visit)
+    },
     log: async (visit) => {
       const [order, stores] = await Promise.all([historyOf(visit), storeNames(visit)])
       return logOf(order, visit, storeName(stores, order.store))
@@ -94,9 +109,15 @@ export const orderPage: Page = {
       await visit.call('withdrawKeysPage', { ...named(visit), body: { reason } })
       return done('Withdrawn', 'The page opens no key any more.')
     }),
-    redeliver: byOperator(async ({ call, form }) => {
-      await call('redeliverEffect', { path: { id: form.get('update') } })
-      return done('Queued', 'The update goes to the store now. Its attempts start over.')
+    ...queueActions,
+    proceed: byOperator(async (visit) => {
+      await visit.call('releaseShopOrder', named(visit))
+      return done('Read again', 'The order was read again in its shop. What waited for a person goes on.')
+    }),
+    take: byOperator(async (visit) => {
+      const { path, query } = named(visit)
+      await visit.call('takeShopOrder', { path, query: { ...query, line: visit.form.get('line') } })
+      return done('Taken', 'The units are bought now.')
     }),
     reveal: byAdmin(async (visit) => {
       const line = visit.form.get('line') ?? ''
@@ -111,23 +132,24 @@ export const orderPage: Page = {
 
 interface Around {
   visit: Visit
+  waits: readonly WaitingItem[]
   status: StatusView
   stores: StoreNames
 }
 
 function contentOf(order: OrderHistoryView, claims: Piece, around: Around): Html {
-  const { visit, stores } = around
+  const { visit, stores, waits } = around
   const here = orderPath(order)
   const name = storeName(stores, order.store)
   return html`<header class="title"><p class="trail"><a href="/orders">Orders</a> / <a href="/orders?store=${encodeURIComponent(order.store)}">${name}</a></p><h1>Order ${numberOf(order)}</h1>
 ${live({ tag: 'div', id: 'standing', from: `${here}/parts/standing`, content: standing(order, visit.now) })}</header>
-${order.lines.map((line) => line.purchases.map((purchase) => attention(line, purchase)))}
+${live({ id: 'answer', labelledBy: 'ans-h', from: `${here}/parts/answer`, content: answerOf(order, waits, name, visit) })}
 <div class="split">
 ${live({ id: 'log', labelledBy: 'log-h', from: `${here}/parts/log?${visit.query.toString()}`, content: logOf(order, visit, name) })}
 <div class="stack wide">
 ${order.lines.map((line, index) => lineSection(order, line, index, around))}
 ${claims}
-${section('whole-h', 'The whole order', wholeOf(order, name, visit))}
+${section('whole-h', 'The whole order', wholeOf(order, name, around))}
 </div></div>`
 }
 
@@ -155,18 +177,6 @@ function waitsFor({ purchases }: Line): Purchase['holdReason'] | 'review' {
   const current = currentParts(purchases)
   if (current.some(({ state }) => state === 'review')) return 'review'
   return current.find(isHeld)?.holdReason ?? null
-}
-
-/** Draws what a person should see first. */
-function attention(line: Line, purchase: Purchase): Html | undefined {
-  const isInReview = purchase.state === 'review'
-  if (!isInReview && !isHeld(purchase)) return undefined
-  const said = sentenceOf(purchase.note ?? `${line.name ?? line.sku} ${isInReview ? 'waits for a person' : 'is held'}`)
-  const way = isInReview
-    ? html`<a href="/reviews/${purchase.id}">See the evidence and decide</a>`
-    : html`Nothing is charged for it. <a href="#p-${purchase.id}">See what you can do</a>`
-  const word = `Line ${line.id} is ${isInReview ? 'in review' : 'held'}`
-  return notice({ kind: 'held', word, text: html`${said} ${way}` })
 }
 
 /** How many entries one page shows. An order with more entries has parts that fail again and again. */
@@ -335,13 +345,14 @@ function purchaseAction(
   const what = `${quantity} × ${line.name ?? line.sku}`
   const most = `At most ${mostOf([{ ...purchase, amount: null }])}.`
   const balance = status.balance ? ` Balance now: ${money(status.balance.amount, status.balance.currency)}.` : ''
-  const { typed, own, isOpen } = formOf(visit, 'purchase', id)
+  const { typed, own, isOpen: isFaulty } = formOf(visit, 'purchase', id)
+  const isOpen = isFaulty || visit.query.get('do') === id
   if (isOver(state)) {
     const lost =
       state === 'failed' && purchase.amount !== null
         ? ` ${money(purchase.amount, currency)} of the order that failed is lost unless the supplier gives it back.`
         : ''
-    return act({
+    return html`<div id="p-${id}">${act({
       summary: `Retry${of}…`,
       to: `${orderPath(order)}/retry`,
       about: `Buys ${what} again, what of it the store has no keys of, as generation ${purchase.generation + 1}.`,
@@ -353,7 +364,7 @@ function purchaseAction(
       fields: html`${own}${maybeReasonField(typed, `retry-${id}`)}`,
       button: `Buy ${what} again`,
       isOpen,
-    })
+    })}</div>`
   }
   const releases: Partial<Record<HoldReason, { way: string; about: string; money?: string; field: Html }>> = {
     ceiling: {
@@ -393,7 +404,7 @@ function purchaseAction(
 }
 
 /** Draws what concerns all lines, and names the actions that do not apply now. */
-function wholeOf(order: OrderHistoryView, store: string, visit: Visit): Html {
+function wholeOf(order: OrderHistoryView, store: string, { visit, waits }: Around): Html {
   const here = orderPath(order)
   const { role } = visit.caller
   const current = order.lines.flatMap(({ purchases }) => currentParts(purchases))
@@ -405,6 +416,7 @@ function wholeOf(order: OrderHistoryView, store: string, visit: Visit): Html {
   const [resend, cancel] = [formOf(visit, 'deed', 'resend'), formOf(visit, 'deed', 'cancel')]
   const actions = canAct
     ? [
+        ...waits.map((item) => agreement(item, order, store, visit)),
         order.resendRefusal === null &&
           act({
             summary: 'Send the keys to the customer again…',
@@ -490,6 +502,38 @@ function wholeOf(order: OrderHistoryView, store: string, visit: Visit): Html {
   ])}
 ${decide}${actions.length > 0 && html`<div>${actions}</div>`}
 ${notNow(...reasons)}`
+}
+
+/** Draws the form by which a person continues a held order, or agrees to units that came later. */
+function agreement(item: WaitingItem, order: OrderHistoryView, store: string, visit: Visit): Html | false {
+  const isOpen = visit.query.get('do') === item.help
+  const effect = {
+    Store: `Gets the keys. ${store} is read again first: look there before.`,
+    Undo: 'Not once it is sent.',
+  }
+  if (item.help === 'proceed') {
+    return act({
+      summary: 'Continue the order…',
+      to: `${orderPath(order)}/proceed`,
+      about: `${sentenceOf(item.detail ?? 'The order is held')} If the shop itself holds the order, only the shop ends that.`,
+      effect: { Money: 'What waits for it is bought, each unit up to the ceiling that it has.', ...effect },
+      button: `Continue order ${numberOf(order)}`,
+      isOpen,
+    })
+  }
+  const what = `${counted(item.missing, 'unit')} of ${item.name ?? item.sku}`
+  return (
+    item.help === 'take' &&
+    act({
+      summary: `Buy what was added to line ${item.line}…`,
+      to: `${orderPath(order)}/take`,
+      about: `Buys ${what} now, which the customer has paid and no person has agreed to buy.`,
+      effect: { Money: 'Each unit costs at most its ceiling, which follows from what the customer paid.', ...effect },
+      fields: hidden('line', item.line),
+      button: `Buy ${what}`,
+      isOpen,
+    })
+  )
 }
 
 const UPDATES_SHOWN = 5

@@ -4,20 +4,23 @@ import { daysLeft } from '../domain/activity.ts'
 import { alertText } from '../domain/alert-kinds.ts'
 import { counted, duration, grouped, lastsText } from '../domain/figures.ts'
 import { type Html, html, type Piece } from '../domain/html.ts'
-import { countsByWord, holdLabels, listingLabels, type Sign } from '../domain/labels.ts'
+import { countsByWord, listingLabels, type Sign } from '../domain/labels.ts'
+import { waysIntoReview } from '../domain/purchase-table.ts'
 import type { StatusView } from '../http/api/status.ts'
 import type { AnswerOf, ItemOf } from '../http/api/table.ts'
+import { aboutAlert, alertPath } from './alerts.ts'
 import { act, reasonField } from './forms.ts'
-import { healthOf, WARN_DAYS } from './health.ts'
+import { healthOf, untakenOrders, WARN_DAYS } from './health.ts'
 import { buyingMark } from './layout.ts'
 import { type Duty, duties, facts, figures, sectionHead, type Tab, tabs } from './lists.ts'
-import { live } from './live.ts'
+import { live, liveHeadline } from './live.ts'
 import { mark, sign } from './marks.ts'
 import { byOperator, done, type Page, type Visit } from './page.ts'
 import { barPlot, type Label, tideCurve, tideStaff, timePlot } from './plots.ts'
 import { isUnproven, NOT_PROVEN } from './stores.ts'
 import { table } from './tables.ts'
-import { ago, clockTag, dayOf, money, sentenceOf } from './words.ts'
+import { queueActions, queuePart } from './waiting.ts'
+import { ago, clockTag, dayOf, money, sentenceOf, sentenceStart, storeNames } from './words.ts'
 
 type ActivityView = AnswerOf<'viewActivity'>
 
@@ -40,8 +43,8 @@ const activityOf = ({ call }: Visit, period: Period) => call('viewActivity', { q
 /** How many reviews are named one by one. The page of reviews has all of them. */
 const REVIEWS_SHOWN = 5
 
-/** Kinds of alerts that are left out, because the list or the health line says the same in its own words. */
-const SAID_ELSEWHERE = new Set([
+/** Kinds of alerts that are left out, because the list, the queue or the health line says the same in its own words. */
+const SAID_ELSEWHERE = new Set<string>([
   'freeze',
   'supplier_unreachable',
   'dead_letter',
@@ -50,51 +53,63 @@ const SAID_ELSEWHERE = new Set([
   'balance_low',
 ])
 
-/** Holds that wait for a person; holds for other reasons end by themselves. */
-const waitingHolds = ['ceiling', 'spend_cap', 'balance'] as const
+/** Kinds of alerts about a customer who waits: the queue has the order, its cause and what helps. */
+const ABOUT_WAITING = new Set<string>([
+  'order_held',
+  'late',
+  'look_ups_fail',
+  'store_not_configured',
+  ...waysIntoReview,
+])
 
-/** Returns what waits for a person, the oldest decision first. */
+/** Returns what waits for a person although no customer waits for it, the oldest decision first. */
 async function dutiesOf(visit: Visit, status: StatusView): Promise<Duty[]> {
   const { counts, stores } = status
   const inReview = counts.purchases.review ?? 0
-  const asked = { query: { state: 'review', limit: String(REVIEWS_SHOWN) } }
-  const reviews = inReview > 0 ? (await visit.call('listPurchases', asked)).items : []
-  const decisions = reviews.toReversed().map(
-    (review): Duty => ({
-      sign: 'review',
-      what: `Order ${review.order.reference} needs a decision: ${review.quantity} × ${review.name ?? review.sku}`,
-      to: `/reviews/${review.id}`,
-      why: `${sentenceOf(review.note ?? 'Only a person can settle it')} ${
-        review.amount === null
-          ? `At most ${review.quantity} × ${money(review.ceiling, review.currency)} may be charged.`
-          : `${money(review.amount, review.currency)} is charged.`
-      }`,
-      since: review.since,
-    }),
-  )
-  const more = inReview - decisions.length
+  const [{ items: waiting }, reviews] = await Promise.all([
+    visit.waiting(),
+    inReview > 0
+      ? visit.call('listPurchases', { query: { state: 'review', limit: '200' } })
+      : { items: [], next: null },
+  ])
+  const awaited = new Set(waiting.map(({ store, reference }) => JSON.stringify([store, reference])))
+  const isAwaited = ({ store, reference }: { store: string; reference: string }) =>
+    awaited.has(JSON.stringify([store, reference]))
+  const others = reviews.items.filter(({ order }) => !isAwaited(order))
+  const decisions = others
+    .slice(0, REVIEWS_SHOWN)
+    .toReversed()
+    .map(
+      (review): Duty => ({
+        sign: 'review',
+        what: `Order ${review.order.reference} needs a decision: ${review.quantity} × ${review.name ?? review.sku}`,
+        to: `/reviews/${review.id}`,
+        why: `${sentenceOf(review.note ?? 'Only a person can settle it')} ${
+          review.amount === null
+            ? `At most ${review.quantity} × ${money(review.ceiling, review.currency)} may be charged.`
+            : `${money(review.amount, review.currency)} is charged.`
+        }`,
+        since: review.since,
+      }),
+    )
+  const more = others.length - decisions.length
   const grouping = (kind: Sign, count: number, what: string, to: string, why: Piece): Duty[] =>
     count > 0 ? [{ sign: kind, what, to, why }] : []
   const dead = (count: number, [one, several]: [string, string], to: string, why: string) =>
     grouping('stop', count, counted(count, one, several, counts.upTo), to, why)
-  const shown = new Set(reviews.map(({ id }) => id))
+  const undeliverable = waiting.filter(({ cause }) => cause === 'undeliverable').length
+  const names = await storeNames(visit)
+  const waitingOrders = new Set(waiting.flatMap(({ reference, number }) => [reference, number]))
+  const isInQueue = ({ type, order }: StatusView['alerts'][number]) =>
+    ABOUT_WAITING.has(type) && order !== null && waitingOrders.has(order)
   return [
     ...decisions,
     ...grouping(
       'review',
       more,
-      counted(more, 'more purchase needs a decision', 'more purchases need a decision', counts.upTo - decisions.length),
+      counted(more, 'more purchase needs a decision', 'more purchases need a decision'),
       '/reviews',
       'Each with its evidence.',
-    ),
-    ...waitingHolds.flatMap((reason) =>
-      grouping(
-        'held',
-        counts.held[reason] ?? 0,
-        counted(counts.held[reason] ?? 0, 'purchase is held', 'purchases are held', counts.upTo),
-        `/purchases?hold=${reason}`,
-        holdLabels[reason].next,
-      ),
     ),
     ...stores.flatMap(({ store, name, listings, ...proof }) => [
       ...grouping(
@@ -126,22 +141,23 @@ async function dutiesOf(visit: Visit, status: StatusView): Promise<Duty[]> {
       'Remove the cause, then replay. Quayside reads its orders at the supplier in any case.',
     ),
     ...dead(
-      counts.callbacks.dead ?? 0,
+      Math.max(0, (counts.callbacks.dead ?? 0) - undeliverable),
       ['message to a store used up its attempts', 'messages to stores used up their attempts'],
       '/dead-letters',
       'The store did not take it in a day and more. Fix the store, then send it again.',
     ),
     ...status.alerts
-      .filter(({ state, type, subject }) => state === 'open' && !SAID_ELSEWHERE.has(type) && !shown.has(subject ?? ''))
-      .map(
-        ({ type, note, advice, at }): Duty => ({
+      .filter((alert) => alert.state === 'open' && !SAID_ELSEWHERE.has(alert.type) && !isInQueue(alert))
+      .map((alert): Duty => {
+        const about = aboutAlert(alert, names)
+        return {
           sign: 'review',
-          what: `Alert: ${alertText(type)}`,
-          to: '/alerts',
-          why: `${note === null ? '' : `${sentenceOf(note)} `}What to do: ${advice}.`,
-          since: at,
-        }),
-      ),
+          what: sentenceStart(`${about ? `${about}: ` : ''}${alertText(alert.type)}`),
+          to: alertPath(alert) ?? '/alerts',
+          why: `${alert.note === null ? '' : `${sentenceOf(alert.note)} `}What to do: ${alert.advice}.`,
+          since: alert.at,
+        }
+      }),
     ...status.alertChannels
       .filter(({ failingSince }) => failingSince !== null)
       .map(
@@ -186,11 +202,14 @@ async function tidePart(visit: Visit): Promise<Html> {
   })
 }
 
-async function waitingPart(visit: Visit): Promise<Html> {
-  const all = await dutiesOf(visit, await visit.status())
-  return html`<h2 id="wait-h" class="quay">Needs attention</h2>
-${all.length > 0 ? duties(all, visit.now) : html`<p class="quiet">Nothing waits for you. Reviews, held prices and dead letters come here.</p>`}`
+async function attentionPart(visit: Visit): Promise<Html> {
+  const status = await visit.status()
+  const all = await dutiesOf(visit, status)
+  return html`<h2 id="att-h" class="quay">Needs attention${untakenOrders(status).length === 0 && ', no customer waits'}</h2>
+${all.length > 0 ? duties(all, visit.now) : html`<p class="quiet">Nothing else waits for you. Held prices, dead letters and alerts come here.</p>`}`
 }
+
+const waitingPart = (visit: Visit): Promise<Html> => queuePart(visit, '/overview')
 
 async function balancePart(visit: Visit): Promise<Html> {
   const { now } = visit
@@ -261,6 +280,7 @@ async function buyingActions(visit: Visit): Promise<Html | undefined> {
     },
     fields: html`${causes}`,
     button: 'Lift the chosen causes',
+    isOpen: visit.query.get('do') === 'unfreeze',
   })
 }
 
@@ -469,10 +489,11 @@ function freshness({ freshness, counts, sweep, refusedDeliveries }: StatusView, 
 }
 
 async function show(visit: Visit) {
-  const [health, tide, waiting, balance, buying, lively, fresh, actions] = await Promise.all([
+  const [health, tide, waiting, attention, balance, buying, lively, fresh, actions] = await Promise.all([
     healthPart(visit),
     tidePart(visit),
     waitingPart(visit),
+    attentionPart(visit),
     balancePart(visit),
     buyingPart(visit),
     livelyPart(visit),
@@ -481,10 +502,11 @@ async function show(visit: Visit) {
   ])
   const status = await visit.status()
   const at = (part: string) => `/overview/parts/${part}`
-  const main = html`<header class="health">${live({ tag: 'div', id: 'health', isPolite: true, from: at('health'), content: health })}</header>
+  const main = html`${liveHeadline(at('health'), health)}
+${live({ id: 'waiting', class: 'stack', labelledBy: 'wait-h', from: at('waiting'), content: waiting })}
 ${live({ tag: 'figure', id: 'tide', class: 'tide-curve', from: at('tide'), content: tide })}
 <div class="split">
-${live({ id: 'waiting', class: 'stack', labelledBy: 'wait-h', from: at('waiting'), content: waiting })}
+${live({ id: 'attention', class: 'stack', labelledBy: 'att-h', from: at('attention'), content: attention })}
 <div class="stack wide">${live({ id: 'balance', class: 'stack', labelledBy: 'bal-h', from: at('balance'), content: balance })}
 <section class="stack" aria-labelledby="buy-h">${sectionHead('buy-h', 'Buying', buyingMark(status, ['on', 'frozen', 'paused', 'no worker']))}${buying}<div>${actions}</div></section></div>
 </div>
@@ -501,11 +523,13 @@ export const overviewPage: Page = {
     health: healthPart,
     tide: tidePart,
     waiting: waitingPart,
+    attention: attentionPart,
     balance: balancePart,
     live: livelyPart,
     fresh: freshPart,
   },
   actions: {
+    ...queueActions,
     freeze: byOperator(async ({ call, form }) => {
       await call('freeze', { body: { reason: form.get('reason') ?? '' } })
       const text = 'Nothing more is bought. What was sent before is finished; orders are accepted and wait.'

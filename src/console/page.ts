@@ -14,6 +14,8 @@ export interface NavigationEntry {
     label: string
     /** Returns how many things of the page wait for a person. */
     waiting?: (status: StatusView) => number
+    /** Where that counting stops (default: where the counts of the status do). */
+    upTo?: (status: StatusView) => number
   }
 }
 
@@ -90,6 +92,8 @@ export interface Visit {
   call: <N extends OperationId>(name: N, asked?: OperationInput<N>) => Promise<AnswerOf<N>>
   /** Returns the answer of `viewStatus`, at most two seconds old. After an action it is read again. */
   status: () => Promise<StatusView>
+  /** Returns the answer of `viewWaiting`, as old as that of `status`. */
+  waiting: () => Promise<AnswerOf<'viewWaiting'>>
 }
 
 /** The input of an operation. A query parameter without a value is left out, and so is a parameter with an empty value. */

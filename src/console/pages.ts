@@ -21,15 +21,17 @@ import { settingsPage } from './settings.ts'
 import { sessionPage } from './signin.ts'
 import { storePage, storesPage } from './stores.ts'
 import { syncPage, syncsPage } from './syncs.ts'
+import { waitingPage } from './waiting.ts'
 
 export const consolePages: readonly Page[] = [
   overviewPage,
-  alertsPage,
+  waitingPage,
   reviewsPage,
   reviewPage,
   heldPurchasesPage,
   heldPricesPage,
   deadLettersPage,
+  alertsPage,
   discrepanciesPage,
   sweepPage,
   ordersPage,

@@ -50,7 +50,8 @@ export const reviewsPage = listPage({
 
 export const heldPurchasesPage = listPage({
   path: '/purchases',
-  navigation: { group: 'Needs attention', label: 'Held purchases', waiting: ({ counts }) => sum(counts.held) },
+  // Its customers wait, and are counted there.
+  navigation: { group: 'Needs attention', label: 'Held purchases' },
   operation: 'listPurchases',
   ask: ({ query }) => ({ query: { hold: query.get('hold') ?? 'any' } }),
   headline: ({ status: { counts } }) => {

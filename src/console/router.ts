@@ -181,10 +181,13 @@ export function consoleRouter(parts: RouterParts): Router {
 function openVisits({ access, monotonic, operations }: RouterParts) {
   const performers = new Map(operations.map((one) => [one.name, performerOf(one)]))
   let read: { at: number; status: Promise<StatusView> } | undefined
+  let waiting: { at: number; answer: Promise<AnswerOf<'viewWaiting'>> } | undefined
+  const isOld = (one: { at: number } | undefined) => !one || monotonic() - one.at > STATUS_MS
   return {
     /** Makes the next page read the status again: an action may have changed the status. */
     readAgain: (): void => {
       read = undefined
+      waiting = undefined
     },
     open: (request: Request, caller: SessionCaller, form = new URLSearchParams()): Visit => {
       const call: Visit['call'] = async (name, asked = {}) => {
@@ -205,8 +208,12 @@ function openVisits({ access, monotonic, operations }: RouterParts) {
         now: access.now(),
         call,
         status: () => {
-          if (!read || monotonic() - read.at > STATUS_MS) read = { at: monotonic(), status: call('viewStatus') }
+          if (!read || isOld(read)) read = { at: monotonic(), status: call('viewStatus') }
           return read.status
+        },
+        waiting: () => {
+          if (!waiting || isOld(waiting)) waiting = { at: monotonic(), answer: call('viewWaiting') }
+          return waiting.answer
         },
       }
     },

@@ -13,6 +13,7 @@ import type { PurchaseState } from './purchase.ts'
 import type { WayIntoReview } from './purchase-table.ts'
 import type { LineState, OrderState } from './store-order.ts'
 import type { WaitReason } from './store-update.ts'
+import type { WaitCause, WaitHelp } from './waiting.ts'
 
 /** In this order: done; under way; planned; held by a rule; a person must look; failed or stopped; cancelled or ignored. */
 export type Sign = 'done' | 'moving' | 'planned' | 'held' | 'review' | 'stop' | 'off'
@@ -207,6 +208,124 @@ export const holdLabels: Record<HoldReason, HoldLabel> = {
     means: 'its order has fewer units now than were planned',
     next: 'The order in the shop has fewer units than were planned. It goes on once both agree.',
   },
+}
+
+/** Why a customer waits for a key. `word` has five words at most, and `short` names the cause where there is little room. */
+export const waitLabels: Record<WaitCause, Label & { short: string }> = {
+  review: {
+    word: 'A person must decide',
+    short: 'Review',
+    sign: 'review',
+    means: 'a purchase is in review, and only a decision moves it',
+  },
+  failed: {
+    word: 'Failed, no key comes',
+    short: 'Failed',
+    sign: 'stop',
+    means: 'the purchase ended without a key, and the customer is still entitled to it',
+  },
+  undeliverable: {
+    word: 'Store did not take keys',
+    short: 'Dead letter',
+    sign: 'stop',
+    means: 'the key is here, and its update has used up its attempts',
+  },
+  frozen: { word: 'Buying is frozen', short: 'Frozen', sign: 'held', means: 'all buying is stopped' },
+  ceiling: {
+    word: 'Price above your ceiling',
+    short: 'Ceiling',
+    sign: 'held',
+    means: 'a unit costs more than its ceiling',
+  },
+  balance: {
+    word: 'Balance too low',
+    short: 'Balance',
+    sign: 'held',
+    means: 'the balance at the supplier is too low',
+  },
+  spend_cap: { word: 'Spend cap reached', short: 'Spend cap', sign: 'held', means: 'a spend cap is reached' },
+  held_by_store: {
+    word: 'Held in the shop',
+    short: 'Held in shop',
+    sign: 'held',
+    means: 'the order is paid, and a person must look at it in its shop first',
+  },
+  added: {
+    word: 'Added later, not bought',
+    short: 'Added',
+    sign: 'held',
+    means: 'the order has more units now than were bought, and a person must agree to buy them',
+  },
+  unreadable: {
+    word: 'Supplier answer cannot be read',
+    short: 'Unreadable',
+    sign: 'held',
+    means: 'buying is paused, because an answer of the supplier cannot be read',
+  },
+  offer_unreadable: {
+    word: 'Offer cannot be read',
+    short: 'Offer unread',
+    sign: 'held',
+    means: 'the supplier does not say what the product costs now',
+  },
+  out_of_stock: {
+    word: 'Out of stock at supplier',
+    short: 'Out of stock',
+    sign: 'held',
+    means: 'the supplier has none left: it is bought once there is stock',
+  },
+  store_away: {
+    word: 'The store does not answer',
+    short: 'Store away',
+    sign: 'moving',
+    means: 'the store does not take the key, or does not say that the order is still paid: it is asked again',
+  },
+  not_entitled: {
+    word: 'Compared with the shop again',
+    short: 'Compared',
+    sign: 'moving',
+    means: 'the order has fewer units now than were planned, and both are compared again',
+  },
+  unknown: {
+    word: 'Answer lost, being looked up',
+    short: 'Looked up',
+    sign: 'moving',
+    means: 'the purchase may be charged: it is looked up at the supplier',
+  },
+  supplier_away: {
+    word: 'The supplier does not answer',
+    short: 'Supplier away',
+    sign: 'moving',
+    means: 'it goes on when the supplier is back',
+  },
+  coming: {
+    word: 'The supplier prepares the key',
+    short: 'Coming',
+    sign: 'moving',
+    means: 'the supplier has the order, and its key is to come',
+  },
+  buying: { word: 'Being bought', short: 'Buying', sign: 'moving', means: 'it is being bought' },
+  delivering: {
+    word: 'On its way to store',
+    short: 'Delivering',
+    sign: 'moving',
+    means: 'the key is here, and the store is being given it',
+  },
+}
+
+/** What helps a customer who waits: the text of the button. A text that ends in "…" leads to a form or a page. */
+export const helpLabels: Record<WaitHelp, { word: string; means: string }> = {
+  decide: { word: 'Decide…', means: 'decide on the purchase in review' },
+  retry: { word: 'Retry…', means: 'buy the units again, as a new purchase' },
+  send_again: { word: 'Send again', means: 'send the update to the store now' },
+  unfreeze: { word: 'Unfreeze…', means: 'lift the freeze' },
+  release: { word: 'Release…', means: 'release the purchase, with a new ceiling or beyond the spend caps' },
+  top_up: { word: 'Top up…', means: 'top up the balance at the supplier' },
+  proceed: { word: 'Continue…', means: 'look at the order in its shop, then continue it' },
+  take: { word: 'Buy them…', means: 'agree to buy the units that came later' },
+  try_now: { word: 'Try now', means: 'try the purchase again now, under the rules and the ceiling that it has' },
+  look_now: { word: 'Look now', means: 'look up or read the order at the supplier now' },
+  look: { word: 'See the order', means: 'nothing needs to be done: the order shows how it goes on' },
 }
 
 /** What a store and its merchant read about units that wait. */

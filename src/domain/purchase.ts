@@ -262,6 +262,17 @@ type Spent = Pick<PurchaseFacts, 'state' | 'refundedAt'> & { writtenOffAt: numbe
 export const keepsMoney = ({ state, refundedAt, writtenOffAt }: Spent): boolean =>
   state === 'failed' && refundedAt === null && writtenOffAt === null
 
+/** What the supplier has charged for purchases, what it gave back, and what is owed back for those that failed. In minor units. */
+export function chargesOf(purchases: readonly (Spent & { amountMinor: number | null })[]) {
+  const sum = (isOne: (one: Spent) => boolean) =>
+    purchases.reduce((total, one) => total + (isOne(one) ? (one.amountMinor ?? 0) : 0), 0)
+  return {
+    chargedMinor: sum(() => true),
+    refundedMinor: sum(({ refundedAt }) => refundedAt !== null),
+    owedBackMinor: sum(keepsMoney),
+  }
+}
+
 /**
  * Whether a part may be bought now: every other generation of it is proven not charged, refunded, or written off.
  *

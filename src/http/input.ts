@@ -349,6 +349,7 @@ export const auditActor = queryText('Only what this one did: a name, without its
 export const auditAction = queryText('Only this action, such as purchase.release')
 export const auditSubject = queryText('Only what was done to this: an id, or a word such as buying')
 export const orderLine = queryText("The store's own id of a line: its units are taken; default: the whole order")
+export const orderNumber = queryText("The store's number of an order: only its lines count")
 export const inStore = queryText('Id of a store: only its orders count')
 export const fromStore = queryText('Id of a store: only deliveries that it sent')
 /** The most changes that are listed one by one. */

@@ -123,7 +123,7 @@ const extraHeaders: Record<string, Headers> = {
 
 /** Groups of operations, by the subjects that people look for. The first piece of an operation's path decides its group. */
 const groups: Record<string, { description: string; pieces: string[] }> = {
-  Orders: { description: 'Store orders: stores place them, people watch them.', pieces: ['orders'] },
+  Orders: { description: 'Store orders: stores place them, people watch them.', pieces: ['orders', 'waiting'] },
   Listings: {
     description: 'What each store sells, for which price, and what was pushed to it.',
     pieces: ['listings', 'stores', 'held-prices'],

@@ -1,7 +1,7 @@
 /** The actions that people and stores ask of ordering. The audit records each action in the commit that carries it out. */
 
 import { isStandingHold } from '../domain/hold.ts'
-import { keepsMoney } from '../domain/purchase.ts'
+import { finalStates, keepsMoney } from '../domain/purchase.ts'
 import { Failure } from '../errors.ts'
 import { type Database, need } from '../storage/database.ts'
 import { cancelEntitlement } from '../storage/entitlements.ts'
@@ -109,13 +109,7 @@ export async function releasePurchase(
   reason?: string,
 ): Promise<void> {
   const purchase = await existing(ordering, purchaseId)
-  if (purchase.holdReason === 'frozen' && (await currentFreeze(ordering.db))) {
-    throw new Failure('conflict', 'buying is frozen: lift the freeze with quayside unfreeze', { reason: 'frozen' })
-  }
-  if (isStandingHold(purchase.holdReason)) {
-    const message = `it waits for its order, which ${purchase.note ?? 'is not paid'}: see to it in the shop, then quayside orders release`
-    throw new Failure('conflict', message, { reason: 'order_held' })
-  }
+  await assertReleasable(ordering, purchase)
   const changes = [
     ...(ceilingMinor === undefined ? [] : [`ceiling ${purchase.ceilingMinor} -> ${ceilingMinor}`]),
     ...(overrideSpendCap ? [CAPS_OVERRIDDEN] : []),
@@ -138,6 +132,46 @@ export async function releasePurchase(
   // Other purchases may be held for the same offer.
   await releaseHeld(ordering, 'ceiling', purchase.supplierProductId)
   ordering.wake('place')
+}
+
+/**
+ * Tries a held purchase again now, or looks up or reads the order of a sent one now, and not at its next time. No rule is lifted:
+ * all guards run again, under the ceiling that the purchase has. A hold of its offer stays.
+ *
+ * @throws Failure `not_found`; `conflict` when the purchase has ended, or when its freeze or its order holds it
+ */
+export async function checkPurchase(ordering: Ordering, purchaseId: string, actor: string): Promise<void> {
+  const purchase = await existing(ordering, purchaseId)
+  await assertReleasable(ordering, purchase)
+  const audit = audited(ordering, actor, 'purchase.check', purchaseId)
+  if (finalStates.includes(purchase.state)) {
+    throw new Failure('conflict', `the purchase is ${purchase.state}: nothing of it is under way`, {
+      reason: 'ended',
+    })
+  }
+  if (purchase.state === 'planned' || purchase.state === 'waiting') {
+    await advance(ordering, purchaseId, {
+      input: { type: 'released', by: 'cause' },
+      actor,
+      set: { note: null },
+      also: [audit],
+    })
+    ordering.wake('place')
+    return
+  }
+  await ordering.db.commit([hintPurchase(purchaseId, ordering.now()), audit])
+  ordering.wake('refresh')
+}
+
+/** @throws Failure `conflict` when only the end of the freeze, or the order in its shop, can release the purchase */
+async function assertReleasable({ db }: Pick<Ordering, 'db'>, { holdReason, note }: Purchase): Promise<void> {
+  if (holdReason === 'frozen' && (await currentFreeze(db))) {
+    throw new Failure('conflict', 'buying is frozen: lift the freeze with quayside unfreeze', { reason: 'frozen' })
+  }
+  if (isStandingHold(holdReason)) {
+    const message = `it waits for its order, which ${note ?? 'is not paid'}: see to it in the shop, then quayside orders release`
+    throw new Failure('conflict', message, { reason: 'order_held' })
+  }
 }
 
 /**

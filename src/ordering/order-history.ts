@@ -1,5 +1,6 @@
 /** Everything that is known of one store order, for people: its lines, every request, every change, and what people did. */
 import { counted } from '../domain/figures.ts'
+import { chargesOf } from '../domain/purchase.ts'
 import { hasLeft } from '../domain/store-order.ts'
 import { Failure } from '../errors.ts'
 import { deliveriesOfPurchases } from '../storage/deliveries.ts'
@@ -7,6 +8,7 @@ import { attemptsOf, audited, auditOfAll, transitionsOf } from '../storage/evide
 import type { LicenceKey } from '../storage/licence-keys.ts'
 import { offersByProduct } from '../storage/offers.ts'
 import { outboxOfOrder } from '../storage/outbox.ts'
+import type { Line } from '../storage/store-orders.ts'
 import type { Ordering } from './context.ts'
 import { openKey } from './effects.ts'
 import { together } from './evidence.ts'
@@ -44,6 +46,7 @@ export async function orderHistory(fulfilment: Fulfilment, orderId: string) {
     state,
     /** How many purchases the order has. The history shows the purchases that changed last. */
     purchases: all.length,
+    money: { ...paidFor(lines.map(({ line }) => line)), ...chargesOf(all), currency: all[0]?.currency ?? null },
     attempts,
     transitions: [...Map.groupBy(transitions, ({ purchaseId }) => purchaseId).values()].flatMap(together),
     deliveries,
@@ -72,6 +75,16 @@ export async function orderHistory(fulfilment: Fulfilment, orderId: string) {
       }
     }),
   }
+}
+
+/** Sums what the customer paid for our lines; null where the store does not say it of each line, in one currency. */
+function paidFor(lines: readonly Line[]): { paidMinor: number | null; paidCurrency: string | null } {
+  const ours = lines.filter(({ productId }) => productId !== null)
+  const [currency, ...others] = new Set(ours.map((line) => line.currency))
+  const isKnown = others.length === 0 && currency != null && ours.every(({ unitPriceMinor }) => unitPriceMinor !== null)
+  if (!isKnown) return { paidMinor: null, paidCurrency: null }
+  const paidMinor = ours.reduce((sum, { unitPriceMinor, quantity }) => sum + (unitPriceMinor ?? 0) * quantity, 0)
+  return { paidMinor, paidCurrency: currency }
 }
 
 /** Returns what people may see of a licence key: the instants, and not its sealed text. */

@@ -8,10 +8,10 @@ import { asInserted, changeBy, countBy, deleteBy, insertInto, page, rowsBy, some
 export type Alert = typeof alerts.$inferSelect
 export type AlertChannel = typeof alertChannels.$inferSelect
 
-/** Alerts of the outbox that are not in the table of alerts yet, oldest first. Each has its order's reference in the store. */
+/** Alerts of the outbox that are not in the table of alerts yet, oldest first. Each has its order's reference and number in the store. */
 export const untakenAlerts = statement((limit: number) =>
   build
-    .select({ ...getTableColumns(outbox), reference: storeOrders.reference })
+    .select({ ...getTableColumns(outbox), reference: storeOrders.reference, number: storeOrders.number })
     .from(outbox)
     .leftJoin(storeOrders, eq(storeOrders.id, outbox.orderId))
     // SQLite uses the partial index of untaken alerts only where the values are written out, and not bound.

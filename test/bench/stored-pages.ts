@@ -1,6 +1,7 @@
 /** What `bench -- pages` stores: orders with all that a sale leaves behind, most of them over, in the real schema. */
 import Connection from 'better-sqlite3'
 import { idBound } from '../../src/ids.ts'
+import { ALWAYS_FRESH } from '../../src/storage/entitlements.ts'
 
 const DAY_MS = 86_400_000
 /** The time in which they all were sold. */
@@ -74,6 +75,10 @@ export function storeSales(file: string, count: number, store: string, now: numb
       select id, '${store}', 100000 + i, hex(randomblob(32)), at, iif(${over}, at + 4000, null), iif(${over}, state, null) from sales;
     insert into store_order_lines (id, order_id, line, sku, product_id, quantity, unit_price_minor, currency)
       select id, id, '1', ${sku}, ${product}, 1, 1999, 'EUR' from sales;
+    insert into entitlements (store, reference, order_id, revision, settled_revision, read_at, standing, standing_since, fully_paid)
+      select '${store}', 100000 + i, id, i + 1, i + 1, ${ALWAYS_FRESH}, 'paid', at, 1 from sales;
+    insert into entitlement_lines (store, reference, line, units, granted, most)
+      select '${store}', 100000 + i, '1', 1, 1, 1 from sales;
     insert into purchases (id, order_id, line_id, part, generation, state, hold_reason, note, refresh_at, version, idempotency_key,
         external_order_id, body, supplier_product_id, quantity, ceiling_minor, reserved_minor, reserved_at, maybe_charged_at,
         supplier_order_id, supplier_status, amount_minor, currency, sends, first_sent_at, last_sent_at, deadline_at, accepted_at,

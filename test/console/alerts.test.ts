@@ -44,7 +44,8 @@ test('an alert is acknowledged, muted and unmuted from here, and the audit says 
   const before = (await world.page('operator', '/alerts')).text
   expect(before).toContain('One alert is open.')
   expect(before).toContain('The order was &lt;changed&gt;.')
-  expect(before).toContain('<code>quayside orders show 11</code>')
+  expect(before, 'a link, and no command').not.toContain('<code>quayside orders')
+  expect(before).toContain('<a href="/orders?q=11"><bdi>order 11</bdi></a>')
   expect(before).toContain('Alerts<b><span class="hide">: </span>1<span class="hide"> waiting</span></b>')
   const attend = (does: string, reason = '') =>
     world.act('operator', '/alerts/attend', { 'which-attend': 'ticked', id: world.id, do: does, reason })
@@ -92,7 +93,7 @@ test('a button sends a test message, and a channel that takes nothing is seen he
 
 test('alerts that are no discrepancies lead to the discrepancies', () => {
   const path = (type: AlertKind, subject: string | null = null) =>
-    alertPath({ type, subject, command: commandOf({ type, subject }) })
+    alertPath({ type, subject, command: commandOf({ type, subject }), order: type === 'claim_overdue' ? '1001' : null })
   expect(path('orphan')).toBe('/discrepancies')
   expect(path('double_charge', '01k3')).toBe('/reviews/01k3')
   expect(path('missing', '01k3')).toBe('/reviews/01k3')
@@ -102,5 +103,6 @@ test('alerts that are no discrepancies lead to the discrepancies', () => {
   expect(path('balance_runs_out')).toBe('/balance')
   expect(path('sync_stale')).toBe('/syncs')
   expect(path('deliveries_refused')).toBe('/deliveries/refused')
-  expect(path('unauthorized')).toBe('/settings')
+  expect(path('claim_overdue', '7')).toBe('/orders?q=1001')
+  expect(path('unauthorized'), 'only the machine says more').toBeUndefined()
 })

@@ -137,7 +137,7 @@ describe('one order', () => {
     const world = await worldOf()
     await world.order('1001', [{ sku: world.sku(0), unitPriceMinor: 100 }])
     await world.pass(2_000)
-    expect(await world.read(world.at('1001'))).toContain('Line 1 is held')
+    expect(await world.read(world.at('1001'))).toContain('The key is missing: price above your ceiling.')
     const { id = '', cost = '' } = await world.purchaseOf('hold=ceiling')
     const wrong = await world.act('operator', `${world.at('1001')}/release`, { purchase: id, ceiling: 'much' })
     expect(wrong.status).toBe(400)

@@ -3,10 +3,17 @@ import { openApi } from '../support/api-world.ts'
 import { peopleOf } from '../support/console-data.ts'
 import { openDay } from '../support/console-day.ts'
 
-test('the overview names what waits as the store does, and says when the supplier is read next', async () => {
+test('the overview has who waits before all else, and says when the supplier is read next', async () => {
   const world = await openDay()
   const { text } = await peopleOf(world).page('viewer', '/overview')
-  expect(text).toMatch(/<a href="\/reviews\/\w{26}">Order 1001 needs a decision: 3 × /)
+  expect(text.indexOf('id="waiting"')).toBeLessThan(text.indexOf('id="tide"'))
+  expect(text).toContain('Buying is frozen. Three customers wait for a key.')
+  const attention = text.slice(text.indexOf('id="attention"'), text.indexOf('id="balance"'))
+  expect(attention).toContain('Needs attention, no customer waits')
+  expect(attention, 'what a customer waits for is said in the queue').not.toMatch(
+    /1001|needs a decision|held<|used up their/,
+  )
+  expect(attention).toContain('listings are held in')
   expect(text).toContain('<a href="/balance">Where the money went</a>')
   const next = new Date(world.now() + 60_000).toISOString()
   expect(text).toContain(

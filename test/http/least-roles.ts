@@ -11,12 +11,12 @@ const people = {
     exportDeliveries listSyncRuns viewSyncRun listSyncChanges viewDryRun
     explainPrice listSweeps viewSweep viewBalance listDiscrepancies
     listStores listAudit viewSettings listWebhooks listBackups
-    listClaims viewClaim`,
+    listClaims viewClaim viewWaiting`,
   operator: `
     cancelOrder takeShopOrder releaseShopOrder resendOrder withdrawKeysPage importListings
     linkListing unlinkListing ignoreListing unignoreListing releaseListing
     retryListing freeze unfreeze acknowledgeAlert muteAlert
-    unmuteAlert testAlertChannels redeliverEffect retryPurchase releasePurchase
+    unmuteAlert testAlertChannels redeliverEffect retryPurchase releasePurchase checkPurchase
     decidePurchase replayDelivery replayDeliveries requestSync startDryRun
     stopDryRun dryRunSync requestSweep testStore confirmMail triggerUpdate
     checkWebhooks makeBackup raiseClaim buyClaimAgain adoptClaimKey refuseClaim`,

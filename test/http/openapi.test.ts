@@ -73,7 +73,9 @@ async function tour(world: ApiWorld, ask: TourAsk) {
   const idOf = async (path: string) => String((await ask('GET', path)).body.data.items[0]?.id)
   const held = (await ask('GET', '/purchases?state=planned')).body.data.items[0]?.id
   await ask('GET', `/purchases/${held}`)
+  await ask('GET', '/waiting?cause=ceiling')
   await ask('POST', `/purchases/${held}/release`, { body: { ceiling: '500.00' } })
+  await ask('POST', `/purchases/${held}/check`)
   await ask('POST', `/purchases/${held}/retry`)
   await ask('POST', `/purchases/${await idOf('/purchases?state=cancelled')}/retry`)
   await ask('POST', `/purchases/${held}/release`, { token: viewer })

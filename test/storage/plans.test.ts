@@ -68,6 +68,7 @@ import {
   storeOrdersByReference,
   storeOrdersNamed,
 } from '../../src/storage/store-orders.ts'
+import { entitledLines, ordersWaiting, updatesOfWaiting } from '../../src/storage/waiting.ts'
 import { tracedDatabase } from '../support/database.ts'
 
 const cases: [string, SQLWrapper, string][] = [
@@ -203,6 +204,22 @@ test('late orders are searched among the open ones, oldest first and without sor
   const [first, ...others] = planOf(lateOrders({ stores: ['shop-1'], since: 0, before: 1, unsaid: false, limit: 1 }))
   expect(first).toBe('SCAN store_orders USING INDEX store_orders_open')
   expect(others.filter((step) => /SCAN (store_orders|purchases|outbox|entitlements)|TEMP/.test(step))).toEqual([])
+})
+
+test('orders whose customers may wait are found by four indexes, and no fulfilled order is read', () => {
+  const plan = planOf(ordersWaiting({ shops: ['s'], from: 'a', before: 1, limit: 1 }))
+  const walked = plan.filter((step) => /^(SCAN|SEARCH) (o|u|g|store_orders)( |$)/.test(step))
+  expect(walked.filter((step) => !step.includes('(id=?)') && !step.includes('order_id=?'))).toEqual([
+    'SCAN o USING INDEX store_orders_open',
+    'SEARCH store_orders USING COVERING INDEX store_orders_unfulfilled (closed_state=? AND id>?)',
+    // The newest of those, of which there are 2,000 at most.
+    'SCAN o',
+    'SCAN u USING INDEX outbox_failed',
+    'SCAN g USING INDEX entitlement_lines_ungranted',
+  ])
+  const tables = /^SCAN (store_orders|entitlements|entitlement_lines|purchases|licence_keys|outbox|e|el|sl|p|k|ge)( |$)/
+  const inside = [entitledLines({ orders: ['o'] }), updatesOfWaiting({ orders: ['o'] })].flatMap(planOf)
+  expect([...plan, ...inside].filter((step) => tables.test(step))).toEqual([])
 })
 
 test('orders to close are searched among the open ones, oldest first and without sorting', () => {

@@ -6,6 +6,7 @@ type Freeze = NonNullable<Status['freeze']>
 /** The status of a service where nothing waits. */
 const quiet: Status = {
   workerAbsentSince: null,
+  waiting: { upTo: 100, customers: 0, forPerson: 0, longestSince: null, money: [] },
   balance: null,
   tier: null,
   limits: null,

@@ -23,6 +23,7 @@ import { settingsOperations } from './settings.ts'
 import { statusOperations } from './status.ts'
 import { storeOperations } from './stores.ts'
 import { tokenOperations } from './tokens.ts'
+import { waitingOperations } from './waiting.ts'
 
 /** Makes the API, to be mounted under /api/v1. Only the description of the API and the page made of it need no token. */
 export function apiRouter(operations: Operation[], authenticate: Authenticate): Router {
@@ -54,6 +55,7 @@ const groupsOf = (context: ApiContext) => [
   listingFileOperations(context),
   listingOperations(context),
   statusOperations(context),
+  waitingOperations(context),
   activityOperations(context),
   alertOperations(context),
   outboxOperations(context),

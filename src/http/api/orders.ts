@@ -41,7 +41,19 @@ import { Delivery } from './deliveries.ts'
 import { listOperation } from './list-operation.ts'
 import { Effect } from './outbox.ts'
 import { Attempt, audited, Purchase, purchaseShape, repeated, Transition } from './purchases.ts'
-import { amount, at, component, count, currency, enumeration, maybeAt, view, withAmounts, words } from './views.ts'
+import {
+  amount,
+  amountOf,
+  at,
+  component,
+  count,
+  currency,
+  enumeration,
+  maybeAt,
+  view,
+  withAmounts,
+  words,
+} from './views.ts'
 
 const OrderState = enumeration('OrderState', orderLabels)
 const LineState = enumeration('LineState', lineLabels)
@@ -158,6 +170,21 @@ const LineHistory = view(
   }),
   withAmounts<OrderHistoryRow['lines'][number]>,
 )
+const OrderMoney = view(
+  component('OrderMoney', {
+    paid: amount.nullable().describe('What the customer paid for the lines; null where the store does not say'),
+    paidCurrency: currency.nullable(),
+    charged: amount.describe('What the supplier has charged in all'),
+    refunded: amount.describe('What it has given back of that'),
+    owedBack: amount.describe('What it has charged for orders that failed, and not given back as far as is known'),
+    currency: currency.nullable().describe('Of all but `paid`: the one that the supplier sells in'),
+  }),
+  ({ paidMinor, paidCurrency, ...charges }: OrderHistoryRow['money']) => ({
+    ...withAmounts(charges),
+    paid: paidCurrency === null ? null : amountOf(paidMinor, paidCurrency),
+    paidCurrency,
+  }),
+)
 const ofPurchase = { purchaseId: z.string() }
 const History = view(
   component('OrderHistory', {
@@ -165,6 +192,7 @@ const History = view(
     ...head,
     lines: z.array(LineHistory).describe('As the store ordered them'),
     purchases: count.describe(`How many purchases it has; what follows is about the ${HISTORY_MAX} that changed last`),
+    money: OrderMoney,
     attempts: z.array(Attempt.extend({ ...ofPurchase, answerDigest: words.describe('SHA-256 of the answer') })),
     transitions: z.array(Transition.extend({ ...ofPurchase, ...repeated })),
     updates: z.array(Effect).describe('What is queued for its store, or was sent'),

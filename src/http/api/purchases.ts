@@ -5,7 +5,7 @@ import { holdLabels, meansOf, purchaseLabels } from '../../domain/labels.ts'
 import { parseDecimal } from '../../domain/money.ts'
 import { purchaseStates } from '../../domain/purchase.ts'
 import { orderStatuses } from '../../domain/supplier.ts'
-import { releasePurchase, retryPurchase } from '../../ordering/actions.ts'
+import { checkPurchase, releasePurchase, retryPurchase } from '../../ordering/actions.ts'
 import { decisionTypes } from '../../ordering/choices.ts'
 import { type Decision, decidePurchase } from '../../ordering/decide.ts'
 import { viewEvidence } from '../../ordering/evidence.ts'
@@ -286,6 +286,19 @@ export function purchaseOperations({ ordering }: ApiContext) {
         }
         await releasePurchase(ordering, id, { ceilingMinor, overrideSpendCap }, caller.actor, reason)
         return ok(await detailOf(id))
+      },
+    }),
+    checkPurchase: operation({
+      route: 'POST /purchases/:id/check',
+      allowed: operator,
+      summary:
+        'Try a held purchase again now, or look at the order of a sent one. No rule is lifted: it costs no more than was allowed.',
+      answer: PurchaseDetail,
+      success: { 200: 'The purchase; it is tried or looked at within seconds' },
+      failures: { 404: 'unknown id', 409: '`ended`: nothing of it is under way; `frozen`; `order_held`' },
+      async handle({ caller, path }) {
+        await checkPurchase(ordering, path.id, caller.actor)
+        return ok(await detailOf(path.id))
       },
     }),
     viewEvidence: operation({

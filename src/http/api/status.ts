@@ -7,6 +7,7 @@ import { readStatus, type StoredStatus } from '../../observe/status.ts'
 import { unfreeze } from '../../ordering/actions.ts'
 import { freeze } from '../../ordering/freeze.ts'
 import { pausesBuying } from '../../ordering/unreadable-answers.ts'
+import type { WaitingLineView } from '../../ordering/waiting.ts'
 import { currentFreeze } from '../../storage/freezes.ts'
 import { COUNT_MAX } from '../../storage/statement.ts'
 import type { Supplier } from '../../supplier/client.ts'
@@ -17,6 +18,7 @@ import { Reading } from './reconcile.ts'
 import { proofOf, proofShape } from './store-proof.ts'
 import { CallbackSecretStanding, callbackSecretOf } from './stores.ts'
 import { amount, amountOf, at, component, count, counts, currency, maybeAt, view, words } from './views.ts'
+import { readWaiting, summaryOf, WaitingSummary } from './waiting.ts'
 
 const cause = {
   reason: z.string(),
@@ -38,11 +40,19 @@ const FreezeNow = component('FreezeNow', { freeze: Freeze.nullable() })
 
 const UP_TO = 'counted as far as `upTo`'
 
+interface Shown {
+  status: StoredStatus
+  alerts: StandingAlert[]
+  waiting: WaitingLineView[]
+  service: ApiContext
+}
+
 const Status = view(
   component('Status', {
     workerAbsentSince: maybeAt.describe(
       'Of several processes: since when none has said that it is the worker. Nothing is bought, read or handed over until one does; null: one does, or one process does all',
     ),
+    waiting: WaitingSummary,
     balance: Reading.nullable(),
     tier: words,
     limits: z.unknown().describe('As the supplier states them'),
@@ -135,7 +145,7 @@ const Status = view(
       .array(z.object({ store: z.string(), until: at, error: words }))
       .describe('Stores that refused their listings; nothing is pushed to them until then'),
   }),
-  ({ status, alerts, service }: { status: StoredStatus; alerts: StandingAlert[]; service: ApiContext }) => {
+  ({ status, alerts, waiting, service }: Shown) => {
     const { ordering, stores, inbox, alerting, nextRuns, workerAbsentSince = () => null } = service
     const { supplier, policy, dialect } = ordering
     const [{ caps }, { currency }, next] = [policy, dialect.money, nextRuns()]
@@ -145,6 +155,7 @@ const Status = view(
       Object.fromEntries(Object.entries(sums).map(([name, sum]) => [name, Math.min(sum, COUNT_MAX)]))
     return {
       workerAbsentSince: workerAbsentSince(),
+      waiting: summaryOf(waiting),
       balance: balance ?? null,
       tier: balance?.tier ?? null,
       limits: balance?.limits ?? null,
@@ -257,8 +268,8 @@ export function statusOperations(service: ApiContext) {
       summary: 'The state of the service: whether the supplier answers, balance, freeze, counts, freshness, alerts.',
       success: { 200: 'As of now' },
       async handle() {
-        const status = await readStatus(db)
-        return ok({ status, alerts: await readAlerts(db, status, alerting.service, ordering.now()), service })
+        const [status, waiting] = await Promise.all([readStatus(db), readWaiting(ordering)])
+        return ok({ status, alerts: await readAlerts(db, status, alerting.service, ordering.now()), waiting, service })
       },
     }),
     freeze: operation({

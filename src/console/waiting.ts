@@ -1,0 +1,197 @@
+/** The customers who wait for keys: one row for each line, with its cause and the one thing that helps. */
+
+import { countText, money as moneyText } from '../domain/figures.ts'
+import { type Html, html, type Piece } from '../domain/html.ts'
+import { helpLabels, waitLabels } from '../domain/labels.ts'
+import { waitCauses } from '../domain/waiting.ts'
+import type { StatusView } from '../http/api/status.ts'
+import type { ItemOf } from '../http/api/table.ts'
+import { hidden } from './forms.ts'
+import { inARow, sectionHead, type Tab, tabs } from './lists.ts'
+import { live, liveHeadline } from './live.ts'
+import { sign, stateMark } from './marks.ts'
+import { numberOf, orderPath } from './orders.ts'
+import { type Action, byOperator, done, type Page, type Visit } from './page.ts'
+import { empty } from './tables.ts'
+import { ageTag, clockTag, countedInWords, money, type StoreNames, storeName, storeNames } from './words.ts'
+
+export type WaitingItem = ItemOf<'viewWaiting'>
+type Summary = StatusView['waiting']
+
+/** `Seven customers wait for a key, the longest since 09:58.` */
+export function waitingSentence({ customers, longestSince, upTo }: Summary, now: number): Piece {
+  if (customers === 0 || longestSince === null) return 'No customer waits for a key.'
+  const since = html`since ${clockTag(longestSince, now, 'minutes')}.`
+  if (customers === 1) return html`One customer waits for a key, ${since}`
+  return html`${countedInWords(customers, 'customer', 'customers', upTo)} wait for a key, the longest ${since}`
+}
+
+/** Says what they paid and what is charged for them, and how many of them wait for a person. */
+export function waitingMoney({ customers, forPerson, money, upTo }: Summary): string {
+  const sums = (name: 'paid' | 'charged') =>
+    money
+      .filter((sum) => Number(sum[name]) > 0)
+      .map((sum) => moneyText(sum[name], sum.currency))
+      .join(' and ')
+  const [paid, charged] = [sums('paid'), sums('charged')]
+  const isOne = customers === 1
+  const said = charged === '' ? 'nothing is charged' : `the supplier has charged ${charged}`
+  const whole = `${paid ? `${isOne ? 'The customer' : 'They'} paid ${paid}, and ` : ''}${said} for ${isOne ? 'the key' : 'them'}`
+  const rest = customers - forPerson
+  const whose = isOne
+    ? forPerson === 1
+      ? 'It waits for you.'
+      : 'It goes on by itself.'
+    : [
+        forPerson > 0 && `${countedInWords(forPerson, 'waits', 'wait', upTo)} for you.`,
+        rest > 0 && countedInWords(rest, 'goes on by itself.', 'go on by themselves.', upTo),
+      ]
+        .filter(Boolean)
+        .join(' ')
+  return `${whole.charAt(0).toUpperCase()}${whole.slice(1)}. ${whose}`
+}
+
+/** How many rows the overview has. */
+const ROWS_SHOWN = 8
+
+/** Draws the queue. @param at the path of the page that has it @param chosen a cause, `you` or nothing, on the page of its own */
+export async function queuePart(visit: Visit, at: string, chosen = ''): Promise<Html> {
+  const [waiting, stores] = await Promise.all([visit.waiting(), storeNames(visit)])
+  const { items, customers, forPerson, causes, upTo } = waiting
+  const counted = (text: string, count: number) => `${text} ${countText(count, upTo)}`
+  const all: Tab[] = [
+    ['', counted('All', customers)],
+    ...(forPerson > 0 ? [['you', counted('For you', forPerson)] as const] : []),
+    ...waitCauses.flatMap((cause): Tab[] => {
+      const count = causes[cause]
+      return count ? [[cause, counted(waitLabels[cause].short, count)]] : []
+    }),
+  ]
+  const choice = tabs('Cause', all, chosen, (name) => `/waiting${name && `?cause=${name}`}`)
+  const wanted = items.filter((item) => chosen === '' || item.cause === chosen || (chosen === 'you' && item.forPerson))
+  const shown = at === '/overview' ? wanted.slice(0, ROWS_SHOWN) : wanted
+  const more = wanted.length - shown.length
+  return html`${sectionHead('wait-h', 'Customers waiting', customers > 0 && choice)}
+${shown.length > 0 ? rowsOf(shown, visit, stores, at) : none(chosen)}${
+  more > 0 && html`<p><a href="/waiting">${countedInWords(more, 'more line waits', 'more lines wait')}</a></p>`
+}`
+}
+
+const none = (chosen: string): Html =>
+  chosen === ''
+    ? html`<p class="quiet">No customer waits for a key. A customer who has paid and has no key comes here after a minute, or as soon as something is wrong.</p>`
+    : empty('No customer waits for this cause', html`<a href="/waiting">Show all who wait</a>`)
+
+function rowsOf(items: readonly WaitingItem[], visit: Visit, stores: StoreNames, at: string): Html {
+  const { now } = visit
+  const [first, ...others] = new Set(items.flatMap(({ paid, currency }) => (paid === null ? [] : [currency])))
+  const one = others.length === 0 ? first : undefined
+  const paidOf = ({ paid, currency }: WaitingItem): Piece =>
+    paid !== null && one ? html`${money(paid, null)}<span class="unit"> ${one}</span>` : money(paid, currency)
+  const row = (item: WaitingItem) =>
+    html`<tr role="row"><th scope="row" role="rowheader"><a href="${orderPath(item)}"><bdi>${numberOf(item)}</bdi></a><small><bdi>${storeName(stores, item.store)}</bdi></small></th><td role="cell"><bdi>${item.name ?? item.sku}</bdi><small>${item.missing} of ${item.units} ${item.units === 1 ? 'key' : 'keys'}</small></td><td role="cell" class="num">${paidOf(item)}</td><td role="cell" data-label="Waiting since">${clockTag(item.since, now, 'minutes')}<small>${ageTag(item.since, now)}</small></td><td role="cell" class="cause"><span>${stateMark(waitLabels[item.cause])}<small>${detailOf(item, now)}</small></span></td><td role="cell" class="do">${helpOf(item, visit, at)}</td></tr>\n`
+  const heads = ['Order', 'Product', one ? `Paid, ${one}` : 'Paid', 'Waiting since', 'Cause']
+  return html`<table class="rows queue" role="table"><caption class="hide">Customers waiting, the longest first</caption>
+<thead role="rowgroup"><tr role="row">${heads.map((head, index) => html`<th scope="col" role="columnheader"${index === 2 && html` class="num"`}>${head}</th>`)}<th scope="col" role="columnheader"><span class="hide">What helps</span></th></tr></thead>
+<tbody role="rowgroup">${items.map(row)}</tbody></table>`
+}
+
+/** Says more about the cause: the money that is charged, and when it is tried again. */
+export function detailOf({ detail, charged, chargedCurrency, nextAt }: WaitingItem, now: number): readonly Piece[] {
+  const next = nextAt !== null && Date.parse(nextAt) > now && html`next try ${clockTag(nextAt, now, 'minutes')}`
+  const parts: Piece[] = [
+    detail?.replace(/ \(request [^)]*\)|\.$/g, ''),
+    charged !== null && `${money(charged, chargedCurrency)} is charged`,
+    next,
+  ]
+  return inARow(parts.filter(Boolean), ', ')
+}
+
+/** The page or form to which help leads that does not act at once. */
+function helpPath(item: WaitingItem): string {
+  const order = orderPath(item)
+  switch (item.help) {
+    case 'decide':
+      return `/reviews/${item.purchaseId}`
+    case 'top_up':
+      return '/balance'
+    case 'unfreeze':
+      return '/overview?do=unfreeze#buy-h'
+    case 'retry':
+    case 'release':
+      return `${order}?do=${item.purchaseId}#p-${item.purchaseId}`
+    case 'take':
+    case 'proceed':
+      return `${order}?do=${item.help}#whole-h`
+    default:
+      return order
+  }
+}
+
+const actionOf: Partial<Record<WaitingItem['help'], string>> = {
+  try_now: 'check',
+  look_now: 'check',
+  send_again: 'redeliver',
+}
+
+/**
+ * Draws the one button that helps. A viewer may only look.
+ *
+ * @param at the path of the page that has the actions
+ * @param more `beside`: what the button says besides its word
+ */
+export function helpOf(
+  item: WaitingItem,
+  { caller }: Pick<Visit, 'caller'>,
+  at: string,
+  { isMain = false, beside = '' }: { isMain?: boolean; beside?: string } = {},
+): Html {
+  const about = html`${beside}<span class="hide"> of order ${numberOf(item)}</span>`
+  const action = caller.role === 'viewer' ? undefined : actionOf[item.help]
+  if (action !== undefined) {
+    return html`<form method="post" action="${at}/${action}">${hidden('purchase', item.purchaseId ?? '')}${hidden('update', item.updateId ?? '')}<button${isMain && html` class="go"`}>${helpLabels[item.help].word}${about}</button></form>`
+  }
+  const shown = caller.role === 'viewer' ? { ...item, help: 'look' as const } : item
+  const { word } = helpLabels[shown.help]
+  return html`<a class="button" href="${helpPath(shown)}">${word}${shown.help === 'look' ? html`<span class="hide"> ${numberOf(item)}</span>` : about}</a>`
+}
+
+/** What the buttons of the queue do at once. None of it spends more than was allowed before. */
+export const queueActions: Record<string, Action> = {
+  check: byOperator(async ({ call, form }) => {
+    await call('checkPurchase', { path: { id: form.get('purchase') } })
+    return done('Tried now', 'What comes of it is here within seconds. All rules and the ceiling stay as they are.')
+  }),
+  redeliver: byOperator(async ({ call, form }) => {
+    await call('redeliverEffect', { path: { id: form.get('update') } })
+    return done('Queued', 'The update goes to the store now. Its attempts start over.')
+  }),
+}
+
+const partOf = (visit: Visit): Promise<Html> => queuePart(visit, '/waiting', visit.query.get('cause') ?? '')
+
+/** Draws the sentence about the customers who wait. */
+async function headlinePart(visit: Visit): Promise<Html> {
+  const { waiting } = await visit.status()
+  const isEmpty = waiting.customers === 0
+  return html`<h1>${sign(isEmpty ? 'done' : 'review')}<span>${waitingSentence(waiting, visit.now)}</span></h1>${!isEmpty && html`<p>${waitingMoney(waiting)}</p>`}`
+}
+
+export const waitingPage: Page = {
+  path: '/waiting',
+  navigation: {
+    group: 'Needs attention',
+    label: 'Customers waiting',
+    waiting: ({ waiting }) => waiting.customers,
+    upTo: ({ waiting }) => waiting.upTo,
+  },
+  show: async (visit) => {
+    const [headline, content] = await Promise.all([headlinePart(visit), partOf(visit)])
+    const from = `/waiting/parts/queue?${visit.query.toString()}`
+    const main = html`${liveHeadline('/waiting/parts/headline', headline)}
+${live({ id: 'waiting', class: 'stack', labelledBy: 'wait-h', from, content })}`
+    return { title: 'Customers waiting', main }
+  },
+  parts: { headline: headlinePart, queue: partOf },
+  actions: queueActions,
+}
