@@ -90,7 +90,7 @@ test('the navigation counts what waits on every page, and goes on counting', asy
   await world.order('1001', [{ sku: offer.sku, unitPriceMinor: 1 }])
   await world.pass(60_000)
   const { text: after } = await visit(address, `${from}&seen=${seen}`, { cookie })
-  expect(after).toContain('Held purchases<b><span class="hide">: </span>1<span class="hide"> waiting</span></b>')
+  expect(after).toContain('Customers waiting<b><span class="hide">: </span>1<span class="hide"> waiting</span></b>')
   expect(after).toContain('<a href="/audit" aria-current="page">')
   expect((await visit(address, from)).status, 'a stranger does not see it').toBe(401)
 })

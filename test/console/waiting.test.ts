@@ -4,7 +4,11 @@ import { peopleOf } from '../support/console-data.ts'
 import { openWaiting } from '../support/waiting-world.ts'
 
 /** What a person reads of a page. */
-const readIn = (markup: string): string => markup.replaceAll(/<[^>]*>/g, ' ').replaceAll(/\s+/g, ' ')
+const readIn = (markup: string): string =>
+  markup
+    .replaceAll(/<\/?time[^>]*>/g, '')
+    .replaceAll(/<[^>]*>/g, ' ')
+    .replaceAll(/\s+/g, ' ')
 
 /** The row of an order, as it is read. */
 function rowOf(markup: string, number: string): string {

@@ -560,7 +560,7 @@ describe('quayside dialect check', () => {
     expect(exitCode).toBe(1)
     expect(stderr.replaceAll(/\s+/g, ' ')).toBe(
       `quayside: ${baseUrl}: GET /balance: no answer (ECONNREFUSED). Check the address (supplier.baseUrl in the ` +
-        'configuration), and that this machine may connect to it. ',
+        'configuration), and that this machine may connect to it. More: docs/troubleshooting.md#unreachable ',
     )
     expect(widest(stderr)).toBeLessThanOrEqual(80)
   })

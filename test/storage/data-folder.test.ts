@@ -107,7 +107,9 @@ describe('quayside database create', () => {
     const running = await openSetUp(configFile, {})
     const { stderr } = await run(['database', 'create', '--config', configFile], { columns: 300 })
     await running.close()
-    expect(stderr).toBe(`quayside: the database ${database} exists already\n`)
+    expect(stderr).toBe(
+      `quayside: the database ${database} exists already\nMore: docs/troubleshooting.md#database_exists\n`,
+    )
   })
 
   test('said nothing of the token and the callback secret that a configuration written by hand has not got', async () => {

@@ -152,7 +152,15 @@ export async function openInstallation(
     // The hook of a crash belongs to the modules of its own version.
     const hook = crash === undefined ? [] : ['--import', path.join(program, 'test/support/crash.ts')]
     const before = first === undefined ? [] : ['--import', first]
-    const args = [...before, ...held.args, ...hook, path.join(program, 'src/quayside.js'), 'serve', '--config', configFile]
+    const args = [
+      ...before,
+      ...held.args,
+      ...hook,
+      path.join(program, 'src/quayside.js'),
+      'serve',
+      '--config',
+      configFile,
+    ]
     const env = { ...process.env, ...held.env, ...(crash ? { QUAYSIDE_CRASH: crash } : {}) }
     service = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'], env })
     service.stdout?.resume()
