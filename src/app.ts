@@ -4,7 +4,9 @@
  * `close` ends all parts in the order that loses no work: workers, jobs, server, database, clients.
  */
 import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
 import { rmSync } from 'node:fs'
+import { createServer } from 'node:net'
 import { hostname } from 'node:os'
 import path from 'node:path'
 import { performance } from 'node:perf_hooks'
@@ -137,6 +139,7 @@ async function openParts(options: AppOptions, first: FirstStart, opened: Opened)
   const begin = (): void => {
     if (!runtime.isStopping()) jobs = startWork(parts, faces.calls)
   }
+  await assertFree(config.listen)
   await first.serving()
   if (!elect) await runtime.resume()
   const { address, port } = await faces.server.listen(config.listen.host, config.listen.port)
@@ -468,6 +471,13 @@ async function lookForWork({ db, now, wake }: Ordering, beginCalls: () => Promis
 const NOT_KNOWN = { catalogue: null, balance: null, sweep: null }
 
 /** Opens the console for people. If its port is taken, the service goes on buying without a console. */
+/** Finds out that an address is taken while a first start can still be undone. */
+async function assertFree({ host, port }: Config['listen']): Promise<void> {
+  const probe = createServer().listen(port, host)
+  await once(probe, 'listening')
+  await once(probe.close(), 'close')
+}
+
 async function listenForPeople(pages: Console, { host, port }: Config['listen'], log: Log): Promise<void> {
   await pages.listen(host, port).catch((cause: NodeJS.ErrnoException) => {
     const error = `the console cannot listen at ${host}:${port} (${cause.code ?? messageOf(cause)}): change console.listen`

@@ -6,7 +6,7 @@
 import { existsSync } from 'node:fs'
 import path from 'node:path'
 import type { Config } from '../config/config.ts'
-import { Failure, messageOf } from '../errors.ts'
+import { Failure, messageOf, systemFailure } from '../errors.ts'
 import type { Log } from '../log.ts'
 import { databaseFileOf } from '../storage/data-folder.ts'
 import type { Database } from '../storage/database.ts'
@@ -65,7 +65,8 @@ export async function beginFirstStart(parts: FirstStartParts) {
       /** Notes, before this version begins its work, that nothing goes back by itself from now on. */
       serving: async (): Promise<void> => {
         at?.('serving')
-        if (made || before !== version) await writeVersionNote(database, { ...note, served: true })
+        const isCutOff = readVersionNote(database)?.served === false
+        if (isCutOff || before !== version) await writeVersionNote(database, { ...note, served: true })
         mayGoBack = false
         at?.('served')
       },
@@ -78,8 +79,9 @@ export async function beginFirstStart(parts: FirstStartParts) {
           (cause: unknown) => `the next start puts the database back, which failed now: ${messageOf(cause)}`,
         )
         lock?.free()
-        const { code, reason } = error instanceof Failure ? error : { code: 'internal' as const, reason: undefined }
-        const message = `${messageOf(error)}.\nThis was the first start of ${version}; ${what}`
+        const known = error instanceof Failure ? error : systemFailure(error)
+        const { code, reason } = known ?? { code: 'internal' as const, reason: undefined }
+        const message = `${messageOf(known ?? error)}.\nThis was the first start of ${version}; ${what}`
         return new Failure(code, message, { cause: error, reason })
       },
     }
@@ -88,6 +90,14 @@ export async function beginFirstStart(parts: FirstStartParts) {
     throw error
   }
 }
+
+/** Returns the digest of the newest migration in a database; an empty text where another version has migrated it. */
+const newestIn = (config: Config): Promise<string> =>
+  migrationsIn(config).then(newestOf, (error: unknown) => {
+    const reason = error instanceof Failure ? error.reason : undefined
+    if (reason === 'database_newer' || reason === 'migration_changed') return ''
+    throw error
+  })
 
 /** Returns the digest of the newest migration. */
 const newestOf = (migrations: Awaited<ReturnType<typeof migrationsIn>>) => migrations?.applied.at(-1)?.digest ?? ''
@@ -130,7 +140,12 @@ async function putBackUnserved({ config, now, log }: FirstStartParts, when: 'alw
   const database = databaseFileOf(config.dataDir)
   const { version, before, backup, tables, served } = readVersionNote(database) ?? {}
   if (served !== false || !backup) return
-  if (when === 'always' || newestOf(await migrationsIn(config).catch(() => undefined)) !== tables) {
+  if (when === 'always' || (await newestIn(config)) !== tables) {
+    if (!existsSync(backup)) {
+      const what = `the first start of ${version} was cut off, and its backup ${backup} is not there`
+      const how = `Mount its disk, or put back another backup by quayside restore. If the database is sound, remove ${database}.version and start ${version}.`
+      throw new Failure('unavailable', `${what}.\n${how}`)
+    }
     const { forgetDatabase, replaceDatabase } = await import('./restore.ts')
     const { keyName } = readBackupHeader(backup)
     const keys = [config.keyEncryptionKey, config.nextKeyEncryptionKey()]
@@ -138,9 +153,11 @@ async function putBackUnserved({ config, now, log }: FirstStartParts, when: 'alw
     const beside = `${database}.restoring`
     forgetDatabase(beside)
     openBackup(backup, beside, key)
+    // After a kill, a version that knows no note may have worked with the database: then it stays beside.
     const aside = replaceDatabase(database, beside, now())
-    if (aside !== undefined) forgetDatabase(aside)
-    log.warn('upgrade.put_back', { before: version, after: before, file: database })
+    if (aside !== undefined && when === 'always') forgetDatabase(aside)
+    const detail = aside !== undefined && when !== 'always' ? `the database that was there is ${aside}` : null
+    log.warn('upgrade.put_back', { before: version, after: before, file: database, detail })
   }
   await writeVersionNote(database, before == null ? {} : { version: before, served: true })
   forget(backup)

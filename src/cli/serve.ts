@@ -6,7 +6,7 @@ import { type Config, dialectFileOf, loadConfig } from '../config/config.ts'
 import { Failure, messageOf } from '../errors.ts'
 import { createLog, terminalLine } from '../log.ts'
 import { databaseFileOf } from '../storage/data-folder.ts'
-import { readVersionNote } from '../storage/version-note.ts'
+import { programVersion, readVersionNote } from '../storage/version-note.ts'
 import { consoleLinkText } from './admin.ts'
 import { CONFIG_FILE, demoFolder } from './client.ts'
 import type { Io } from './command.ts'
@@ -100,8 +100,11 @@ const LACKS =
 function withAdvice(error: unknown, named: string | undefined, { databaseUrl, dataDir }: Config): unknown {
   if (!(error instanceof Failure)) return error
   const more = configOption(named)
-  if (error.reason === 'database_newer' && databaseUrl === null) {
-    const { backup } = readVersionNote(databaseFileOf(dataDir)) ?? {}
+  const isNewer = error.reason === 'database_newer' || error.reason === 'migration_changed'
+  if (isNewer && databaseUrl === null) {
+    const noted = readVersionNote(databaseFileOf(dataDir))
+    // The backup of the note may be of tables that this version does not know either.
+    const backup = noted?.before === programVersion() ? noted.backup : undefined
     const how = commandLine(`restore ${quoted(backup ?? '<backup>')}${more}`)
     const message = `${error.message}.\nTo go back all the same, put back the backup from before its first start:\n${how}\n${LACKS}`
     return new Failure(error.code, message, { cause: error, reason: error.reason })

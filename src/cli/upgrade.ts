@@ -1,7 +1,16 @@
 /** `upgrade --rehearse` tries another version on a copy of the database. Both versions run the hidden command `rehearse-figures`. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { createReadStream, createWriteStream, existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
+import {
+  createReadStream,
+  createWriteStream,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statfsSync,
+  statSync,
+} from 'node:fs'
 import path from 'node:path'
 import { type Config, loadConfig, readSecretFile } from '../config/config.ts'
 import { counted, duration } from '../domain/figures.ts'
@@ -41,7 +50,9 @@ export async function runUpgrade(io: Io, flags: UpgradeFlags): Promise<number> {
   const line = drawnLine(io, io.isTerminal && !json)
   const running: Promise<void>[] = []
   const start = (program: string, ...args: string[]) => {
-    const child = spawn(program, args, { env: io.env, signal: halt.signal, stdio: ['ignore', 'pipe', 'pipe'] })
+    // No secret goes to npm, nor to what npm installs.
+    const env = program === 'npm' ? withoutSettings(io.env) : io.env
+    const child = spawn(program, args, { env, signal: halt.signal, stdio: ['ignore', 'pipe', 'pipe'] })
     let said = ''
     child.stderr.setEncoding('utf8').on('readable', () => {
       said = `${said}${child.stderr.read() ?? ''}`.slice(-4_000)
@@ -99,6 +110,9 @@ export async function runUpgrade(io: Io, flags: UpgradeFlags): Promise<number> {
   }
 }
 
+const withoutSettings = (env: Io['env']): Io['env'] =>
+  Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith('QUAYSIDE_')))
+
 type Start = (program: string, ...args: string[]) => { out: NodeJS.ReadableStream; ended: Promise<void> }
 
 /** Finds the new version in a folder, or else installs a package into `home`. */
@@ -107,7 +121,8 @@ async function programAt(target: string, home: string, start: Start): Promise<{ 
   const found = places.find((one) => existsSync(entryOf(one)))
   if (found === undefined) {
     const wanted = existsSync(target) ? path.resolve(target) : target
-    const npm = start('npm', 'install', '--prefix', home, '--no-audit', '--no-fund', '--loglevel=error', wanted)
+    const quietly = ['--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error']
+    const npm = start('npm', 'install', '--prefix', home, ...quietly, '--', wanted)
     npm.out.resume()
     await npm.ended.catch((cause: unknown) => {
       throw new Failure('unavailable', `${target} is no folder of Quayside, and no package: ${messageOf(cause)}`)
@@ -118,13 +133,23 @@ async function programAt(target: string, home: string, start: Start): Promise<{ 
   return { folder, version }
 }
 
+const ROOM_BYTES = 512 * 1024 * 1024
+
 async function makeCopy(config: Config, copy: string, urlFile: string | undefined): Promise<void> {
   if (config.databaseUrl === null) {
     const { copyDatabase } = await import('../storage/sqlite/snapshot.ts')
-    return copyDatabase(databaseFileOf(config.dataDir), path.join(copy, 'quayside.db'))
+    const database = databaseFileOf(config.dataDir)
+    const { bavail, bsize } = statfsSync(copy)
+    // The copy, its migration and the figures; a full disk would stop the service.
+    if (bavail * bsize < 3 * statSync(database).size + ROOM_BYTES) {
+      throw new Failure('unavailable', `${copy} has too little room for a copy: three times the database and 512 MB`)
+    }
+    return copyDatabase(database, path.join(copy, 'quayside.db'))
   }
   const databaseUrl = urlFile === undefined ? config.databaseUrl : readSecretFile(urlFile)
-  if (placeName({ ...config, databaseUrl }) === placeName(config)) {
+  const { identityOf } = await import('../storage/postgres/open.ts')
+  const [own, given] = [await identityOf(config.databaseUrl.reveal()), await identityOf(databaseUrl.reveal())]
+  if (given === own) {
     const how = 'make a copy, as `createdb -T` does, and name a file with the address of the copy by --copy-url-file'
     throw new Failure('invalid', `the database is on a PostgreSQL server: ${how}`)
   }

@@ -1,5 +1,7 @@
 /** The first start of another version, with real processes: whatever ends it before it serves, the version before goes on. */
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { once } from 'node:events'
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
 import path from 'node:path'
 import { describe, expect, type TestContext, test } from 'vitest'
 import type { FirstStartPoint } from '../../src/backup/first-start.ts'
@@ -46,6 +48,8 @@ async function upgrading(onTestFinished: TestContext['onTestFinished'], changes:
     stop,
     noteOf,
     backups,
+    /** How many databases lie beside it that it replaced. */
+    replaced: () => readdirSync(folder).filter((name) => /replaced/.test(name) && !/-(wal|shm)$/.test(name)).length,
     epoch: () => installation.withDatabase(async (db) => (await currentEpoch(db))?.epoch),
     run: (...argv: string[]) => run([...argv, '--config', configFile]),
     charges: () => sandbox.world.report().charges.length,
@@ -57,7 +61,7 @@ async function upgrading(onTestFinished: TestContext['onTestFinished'], changes:
       await stop()
       expect(sandbox.world.report().charges).toHaveLength(2)
       expect(noteOf()).toMatchObject({ version: '0.1.0', served: true })
-      expect(readdirSync(folder).filter((name) => /replaced|restoring|copy/.test(name))).toEqual([])
+      expect(readdirSync(folder).filter((name) => /restoring|copy/.test(name))).toEqual([])
     },
   }
 }
@@ -89,6 +93,7 @@ describe('the first start of a new version that is killed', () => {
         await world.goesOn()
         expect(await world.epoch()).toBe(1)
         expect(world.backups()).toBe(at === 'backed_up' ? 1 : 0)
+        expect(world.replaced(), 'what a version did that knows no note would be there').toBe(at === 'serving' ? 1 : 0)
       },
       PATIENCE_MS,
     )
@@ -181,13 +186,46 @@ describe('the first start of a new version that fails', () => {
         expect(output).toContain(why)
         expect(output.replaceAll(/\s+/g, ' ')).toContain('the database is as it was before: 0.1.0 can be started on it')
         expect(world.noteOf()).toEqual({ version: '0.1.0', served: true })
-        expect(world.backups()).toBe(0)
+        expect([world.backups(), world.replaced()]).toEqual([0, 0])
         await world.goesOn()
         expect(await world.epoch()).toBe(1)
       },
       PATIENCE_MS,
     )
   }
+
+  ifNeeded(
+    'another program has its port: the database is put back',
+    async ({ onTestFinished }) => {
+      const world = await upgrading(onTestFinished, { migration: ADDED })
+      const other = createServer().listen(Number(new URL(world.url).port), '127.0.0.1')
+      await once(other, 'listening')
+      const { code, output } = await world.runToItsEnd(world.next)
+      other.close()
+      expect(code).toBe(5)
+      expect(output.replaceAll(/\s+/g, ' ')).toMatch(/another program listens at .*0\.1\.0 can be started on it/)
+      await world.goesOn()
+    },
+    PATIENCE_MS,
+  )
+
+  ifNeeded(
+    'its backup is gone before it is put back: says which, and what to do',
+    async ({ onTestFinished }) => {
+      const world = await upgrading(onTestFinished, { migration: ADDED })
+      await world.runToItsEnd(world.next, { crash: 'serving' })
+      const { backup } = world.noteOf() as { backup: string }
+      rmSync(backup)
+      const { code, output } = await world.runToItsEnd(THIS)
+      expect(code).toBe(1)
+      expect(output.replaceAll(/\s+/g, ' ')).toContain(`its backup ${backup} is not there. Mount its disk`)
+      rmSync(`${world.database}.version`)
+      await world.start(undefined, { program: world.next })
+      await world.buy('1002')
+      await world.stop()
+    },
+    PATIENCE_MS,
+  )
 
   ifNeeded(
     'no backup can be made: nothing changes, and what to do is said',

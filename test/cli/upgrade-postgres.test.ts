@@ -32,6 +32,10 @@ test.runIf(isOnPostgres)(
     const file = path.join(folder, 'copy-url')
     writeFileSync(file, url, { mode: 0o600 })
     expect((await rehearse('--copy-url-file', file)).exitCode).toBe(2)
+    const alias = new URL(url)
+    alias.hostname = alias.hostname === 'localhost' ? '127.0.0.1' : 'localhost'
+    writeFileSync(file, alias.href)
+    expect((await rehearse('--copy-url-file', file)).exitCode, 'the same database by another name').toBe(2)
     writeFileSync(file, withDatabase(url, `${name}_copy`))
     const done = await rehearse('--copy-url-file', file)
     expect(done.stderr).toBe('')

@@ -47,6 +47,17 @@ test('returns the callback that the adapter sent', async () => {
   ])
 })
 
+test('a secret that is not set accepted callbacks that anyone can sign', () => {
+  for (const missing of ['', 'whsec_', 'whsec_undefined', 'undefined']) {
+    const key = Buffer.from(missing.replace(/^whsec_/, ''), 'base64')
+    expect(() => verifyCallback(missing, headers([key]), body, { now: AT }), missing).toThrow(TypeError)
+    expect(() => verifyCallback([secretText(secret), missing], headers(), body, { now: AT }), missing).toThrow(
+      TypeError,
+    )
+  }
+  expect(() => verifyCallback([], headers(), body, { now: AT })).toThrow(TypeError)
+})
+
 test('takes a callback that is signed with one of several secrets, also by the headers of fetch', () => {
   const secrets = [secretText(other), secretText(secret)]
   expect(verifyCallback(secrets, new Headers(headers()), body, { now: AT }).id).toBe('msg_1')

@@ -94,6 +94,8 @@ export async function openPostgres(options: OpenOptions): Promise<SharedDatabase
     await assertClock(client, now, clocksApartMs)
     if (mustExist) await assertTables(client)
     if (!alone) await assertNoneAlone(client)
+    // Migrating ends the transaction that holds the lock, so others are looked for before, too: they are not to be migrated under.
+    if (alone) await keepOthersOut(client).then(() => client.query('commit'))
     await migrate(client, readMigrations(), now)
     if (alone) await keepOthersOut(client)
     if (unusedMs > 0) await assertUnused(client, unusedMs)
@@ -168,6 +170,14 @@ export async function dropTables(url: string): Promise<void> {
   const tables = ['schema_migrations', ...names].map((name) => `"${name}"`)
   await connected(url, (client) => client.query(`drop table if exists ${tables.join(', ')}`))
 }
+
+/** Returns what names a database on a running server: the same by each of its addresses. */
+export const identityOf = (url: string): Promise<string> =>
+  connected(url, async (client) => {
+    const name = "oid::text || ' ' || pg_postmaster_start_time()::text as name"
+    const { rows } = await client.query(`select ${name} from pg_database where datname = current_database()`)
+    return String(rows[0].name)
+  })
 
 /** Uses a connection of its own. @throws Failure `unavailable` */
 async function connected<T>(url: string, use: (client: pg.Client) => Promise<T>): Promise<T> {

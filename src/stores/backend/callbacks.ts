@@ -85,6 +85,9 @@ export class CallbackRefused extends Error {
   }
 }
 
+/** Our own secrets have 32 bytes. Standard Webhooks takes 24 and more. */
+const KEY_BYTES_MIN = 24
+
 type Headers = { get(name: string): string | null } | Record<string, string | string[] | undefined>
 
 /**
@@ -96,6 +99,7 @@ type Headers = { get(name: string): string | null } | Record<string, string | st
  * @param options.now epoch milliseconds; default: the clock of this machine
  * @param options.toleranceSeconds how far the timestamp may be off; default: 300
  * @throws CallbackRefused
+ * @throws TypeError for a secret that is empty or too short, as of a variable that is not set: it is not the callback's fault
  */
 export function verifyCallback(
   secret: string | readonly string[],
@@ -103,6 +107,11 @@ export function verifyCallback(
   body: string | Uint8Array,
   { now = Date.now(), toleranceSeconds = 300 }: { now?: number; toleranceSeconds?: number } = {},
 ): Callback {
+  const keys = [secret].flat().map((text) => Buffer.from(text.replace(/^whsec_/, ''), 'base64'))
+  // With an empty key, as of a variable that is not set, anyone can sign.
+  if (keys.length === 0 || keys.some(({ length }) => length < KEY_BYTES_MIN)) {
+    throw new TypeError('the secret of callbacks is `whsec_` and at least 24 bytes in base64')
+  }
   const [id, timestamp, signatures] = ['webhook-id', 'webhook-timestamp', 'webhook-signature'].map((name) =>
     headerOf(headers, name),
   )
@@ -112,10 +121,9 @@ export function verifyCallback(
   if (!/^\d{1,12}$/.test(timestamp) || Math.abs(now / 1000 - Number(timestamp)) > toleranceSeconds) {
     throw new CallbackRefused('timestamp', 'webhook-timestamp is too far from the clock of this machine')
   }
-  const expected = (typeof secret === 'string' ? [secret] : secret).map((text) => {
-    const key = Buffer.from(text.replace(/^whsec_/, ''), 'base64')
-    return Buffer.from(`v1,${createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body).digest('base64')}`)
-  })
+  const expected = keys.map((key) =>
+    Buffer.from(`v1,${createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body).digest('base64')}`),
+  )
   const given = signatures.split(' ').map((one) => Buffer.from(one))
   const isGenuine = expected.some((one) =>
     given.some((other) => other.length === one.length && timingSafeEqual(other, one)),
