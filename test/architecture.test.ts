@@ -82,12 +82,12 @@ const loadedWith = (file: string) =>
  * what a feature needs that was not there.
  */
 const budgets: Record<string, number> = {
-  root: 2_060,
+  root: 2_070,
   access: 310,
   alerts: 1_110,
-  backup: 1_040,
+  backup: 1_055,
   catalogue: 1_585,
-  cli: 7_205,
+  cli: 7_230,
   config: 825,
   console: 7_460,
   demo: 420,
@@ -104,8 +104,8 @@ const budgets: Record<string, number> = {
   reconciliation: 1_230,
   rehearsal: 185,
   sandbox: 3_290,
-  storage: 7_955,
-  stores: 7_130,
+  storage: 7_965,
+  stores: 7_135,
   supplier: 2_340,
   vault: 425,
 }
