@@ -56,7 +56,7 @@ export async function runInit(io: Io, flags: InitOptions): Promise<undefined> {
     const hasSeen = asked?.products !== undefined
     const warnings = clearTextWarnings(hasSeen ? { stores: plan.config.stores } : plan.config)
     const shown = products && !hasSeen ? `\n${productsText(products, width)}` : ''
-    const said = saidOf(plan, made, products !== undefined, option).map((line) => sentence(line, width))
+    const said = saidOf(plan, made, products !== undefined, flags).map((line) => sentence(line, width))
     return `${said.join('')}\n${warningText(warnings, width)}${shown}${backendText(plan, made)}\nNext:\n${nextText(next, width)}`
   })
 }
@@ -153,11 +153,16 @@ const keepText = (keyFile: string): string =>
   `Keep a copy of ${keyFile} elsewhere: without that key nothing opens the database or its backups, and all is lost.`
 
 /** Returns sentences on what was done, and what a person must know about it. @param isAsked whether the supplier was asked */
-function saidOf({ file, files, kept, config }: Plan, made: Made, isAsked: boolean, option: string): string[] {
-  const create = commandLine(`webhooks create${option}`)
+function saidOf({ file, files, kept, config }: Plan, made: Made, isAsked: boolean, flags: InitOptions): string[] {
+  const create = commandLine(`webhooks create${configOption(flags.config)}`)
+  const written = files.map((one) => path.basename(one.file))
+  const secrets = written.some((name) => name === 'key-encryption-key' || name === 'api-key')
   const later = config.publicUrl === null ? '' : ` Once the service runs, \`${create}\` makes the webhook.`
   return [
-    `Written: ${file}, and the secrets beside it (mode 0600).`,
+    `Written: ${file}${secrets ? ', and the secrets beside it (mode 0600)' : '; the secrets stay where they are'}.`,
+    ...(flags.apiKeyFile && written.includes('api-key')
+      ? [`The API key is among them: remove ${flags.apiKeyFile}.`]
+      : []),
     ...files.flatMap((one) => (path.basename(one.file) === 'key-encryption-key' ? [keepText(one.file)] : [])),
     ...(kept.length === 0 ? [] : [`Kept as they were: ${kept.join(', ')}.`]),
     ...(isAsked ? [] : [`The supplier was not asked: nothing of it is checked yet.${later}`]),
