@@ -55,6 +55,10 @@ describe('a secret', { timeout: 240_000 }, () => {
     expect(reports[1]).toContain('- answers: false')
     // References, hosts and SKUs of this installation.
     for (const text of reports) expect(text).not.toMatch(/\bC-\d+\b|127\.0\.0\.1|\bGAM-/)
+    // A check and a reason have words of the program alone.
+    const findings = running.findings as unknown as string[]
+    expect(findings.filter((line) => !/^(ok|warn|fail) [A-Za-z ]+(: [a-z_]+)?$/.test(line))).toEqual([])
+    expect(findings).toContain('ok configuration')
     const output = String(harvest.exposed.find(([where]) => where === 'output')?.[1])
     for (const line of [
       'service.started',

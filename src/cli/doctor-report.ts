@@ -1,11 +1,12 @@
-/** What a maintainer needs to help with an installation, for `doctor --report`. What is not surely harmless is left out. */
+/** What a maintainer needs to help with an installation, for `doctor --report`. Its words are those of this program alone. */
 import { existsSync, statSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
+import { z } from 'zod'
 import { backupFolder, listBackups } from '../backup/backup.ts'
-import type { Config } from '../config/config.ts'
+import { type Config, configShape } from '../config/config.ts'
 import { settingsInForce } from '../config/settings-in-force.ts'
-import { codeOf, Failure } from '../errors.ts'
+import { codeOf, Failure, failureReasons, localReasons } from '../errors.ts'
 import { readStatus } from '../observe/status.ts'
 import { databaseFileOf } from '../storage/data-folder.ts'
 import { openBeside } from '../storage/database-place.ts'
@@ -17,22 +18,21 @@ import type { Io, ServiceFlags } from './command.ts'
 import type { Finding } from './doctor.ts'
 import { ROOT } from './words.ts'
 
-const LEFT_OUT = `Left out: secrets, keys, orders, SKUs, amounts, paths, and what people, stores and suppliers have written.
-Hosts are host-1, stores store-1. Read it before you send it.`
+const LEFT_OUT = `Left out: secrets, keys, orders, SKUs, amounts, names, addresses, paths, and the messages of all findings.
+Stores have numbers. Read it before you send it.`
 
 type Facts = Record<string, unknown>
 
 /** Writes the report: Markdown for an issue, or JSON. @param config undefined: there is none, or it has faults */
 export async function writeReport(io: Io, options: ServiceFlags, findings: Finding[], config?: Config): Promise<void> {
-  const masked = masking(config?.stores ?? [])
   const installed = ROOT.includes('node_modules') ? 'package' : existsSync(path.join(ROOT, '.git')) ? 'clone' : 'image'
   const system = `${os.platform()} ${os.release()} ${os.arch()}, ${mib(os.totalmem())}`
   const sections: Record<string, Facts | string[]> = {
     versions: { quayside: programVersion(), installed, node: process.version, system, madeAt: iso(io.now()) },
-    findings: findings.map(({ level, check, message }) =>
-      level === 'ok' ? `ok ${check}` : `${level} ${check}: ${masked(message, QUOTING.includes(check))}`,
+    findings: findings.map(({ level, check, reason = '' }) =>
+      REASONS.has(reason) ? `${level} ${check}: ${reason}` : `${level} ${check}`,
     ),
-    settings: config ? settingsOf(config, masked) : ['the configuration is missing or has faults'],
+    settings: config ? settingsOf(config) : ['the configuration is missing or has faults'],
     service: await serviceFacts(options, io.env).catch(() => ({ answers: false })),
     ...(config && (await databaseFacts(config).catch((error: unknown) => ({ database: { error: nameOf(error) } })))),
   }
@@ -49,18 +49,30 @@ const iso = (at: number | null | undefined) => (at ? new Date(at).toISOString() 
 const mib = (bytes: number) => `${Math.round(bytes / 1024 / 1024)} MiB`
 const nameOf = (error: unknown) => (error instanceof Failure && error.reason) || codeOf(error)
 
+/** A service of another version may answer with any text as its reason. */
+const REASONS = new Set<string>([...Object.keys(failureReasons), 'not_found', ...localReasons])
+
 /** Settings that are choices, times or numbers without a price. */
 const SHOWN =
-  /\b(kind|deliver|create|whenGone|growth|by|mode|source|otherLocations|holdAtRisk|least|apiVersion|language|logLevel|port|inFlight|keep|buffer|cap|zeroUnder|complete|\w*([cC]ron|Seconds|Minutes|Hours|Days|Mb))$/
+  /\b(kind|deliver|create|whenGone|growth|by|mode|source|otherLocations|holdAtRisk|least|apiVersion|logLevel|port|inFlight|keep|buffer|cap|zeroUnder|complete|\w*([cC]ron|Seconds|Minutes|Hours|Days|Mb))$/
 
 /** The settings that are not the defaults. */
-const settingsOf = (config: Config, masked: Mask): string[] =>
-  settingsInForce(config)
+function settingsOf(config: Config): string[] {
+  const schema = JSON.stringify(z.toJSONSchema(configShape, { io: 'input', unrepresentable: 'any' }))
+  const known = new Set(schema.match(/\w+(?=":)/g))
+  const stores = config.stores.map(({ id }) => id)
+  const lines = settingsInForce(config)
     .filter(({ isDefault }) => !isDefault)
     .map(({ name, value }) => {
-      const isShown = SHOWN.test(name) || /^(true|false|null)$/.test(value)
-      return `${masked(`${name}:`)} ${isShown ? value : 'set'}`
+      const named = name
+        .replace(/(?<=^stores\.)[^.]+/, (id) => String(stores.indexOf(id) + 1))
+        .replace(/(?<=^(alerts\.channels|stores\.\d+\.pricing\.(products|categories))\.).*(?=\.)/s, 'one')
+      const isKnown = named.split('.').every((part) => known.has(part) || /^(one|\d{1,3})$/.test(part))
+      if (!isKnown) return 'one unknown setting'
+      return `${named}: ${SHOWN.test(named) || /^(true|false|null)$/.test(value) ? value : 'set'}`
     })
+  return [...new Set(lines)]
+}
 
 /** Facts of the running service, from its metrics. */
 async function serviceFacts(options: ServiceFlags, env: Io['env']): Promise<Facts> {
@@ -110,41 +122,4 @@ function tally(rows: readonly object[]): Facts {
     sums[name] = (sums[name] ?? 0) + total
   }
   return sums
-}
-
-/** Checks whose messages end with words of others: of people, the supplier or a store. */
-const QUOTING = ['alerts', 'answers', 'catalogue', 'freeze', 'listings', 'lists', 'orders', 'products', 'service']
-
-/** Plain words, codes, times, small numbers, and the names of settings where they begin a message. */
-const HARMLESS =
-  /^([a-z]{1,16}(['-][a-z]{1,7})?|\/?[a-z]{1,16}|API|GET|HTTP|JSON|MiB|POST|SKU|E[A-Z]{4,}|QUAYSIDE_(?!STORE|ALERT)[A-Z_]+|Node|OpenAPI|PostgreSQL|Quayside|(host|store)-\d+|\d{1,3}%?|\d{4}-\d\d-\d\d|\d\dZ|[-&])\.?$/
-const SETTING = /^[a-z][a-zA-Z]*(\.[\w-]+)*$/
-
-type Mask = (text: string, endsWithQuote?: boolean) => string
-
-/** What people have named: settings that are unknown, rules of a category or a SKU, channels of alerts. */
-const NAMED =
-  /^.*(?=: unknown; known)|(?<=^[\w.-]*\.(products|categories)\.).*(?=:( |$))|(?<=^alerts\.channels\.|not sent by )[^\s.:]+/s
-
-/** Masks every word that is not harmless. A host, and a store, has the same name each time. */
-function masking(stores: readonly { id: string; name: string }[]): Mask {
-  const hosts: string[] = []
-  const hostOf = (address: string): string => {
-    const host = address.split('/')[2] ?? ''
-    if (!hosts.includes(host)) hosts.push(host)
-    return `host-${hosts.indexOf(host) + 1}`
-  }
-  return (text, endsWithQuote = false) => {
-    let left = text
-      .replace(NAMED, 'one')
-      .replaceAll(/"[^"]*"/g, '…')
-      .replaceAll(/[a-z]+:\/\/[^\s)]+/g, hostOf)
-    for (const [index, { id, name }] of stores.entries())
-      left = left.replaceAll(id, `store-${index + 1}`).replaceAll(name, '…')
-    left = left.replace(endsWithQuote ? /: .*$/s : /(?<=rejected the request|is not JSON): .*$/s, ': …')
-    return left.replaceAll(/[^\s("'`)\],;:!?=]+/g, (word, at: number) => {
-      const isSetting = at === 0 && /^:( |$)/.test(left.slice(word.length)) && SETTING.test(word)
-      return isSetting || HARMLESS.test(word) ? word : '…'
-    })
-  }
 }

@@ -52,7 +52,7 @@ export async function checkWebhooks({ io, config, report }: Visit, supplier: Sup
     else if (config.publicUrl === null) report('ok', 'webhooks', 'none, as there is no public address: polling alone')
     else report('warn', 'webhooks', 'none, although there is a public address', CREATE)
   } catch (error) {
-    report('fail', 'webhooks', `they cannot be compared: ${messageOf(error)}`)
+    report('fail', 'webhooks', `they cannot be compared: ${messageOf(error)}`, undefined, error)
   }
 }
 
@@ -101,14 +101,14 @@ export function checkService(service: Service, config: Config | undefined, now: 
     }
   } catch (error) {
     const what = `what it answers cannot be read: ${messageOf(error)}`
-    report('fail', 'service', what, 'is it of another version? Restart it')
+    report('fail', 'service', what, 'is it of another version? Restart it', error)
   }
 }
 
 function reportFault(fault: Failure, report: Report): Duty[] {
   const [first = '', ...more] = fault.reason === 'no_api' ? fault.message.split('\n') : messageLines(fault)
   const level = fault.reason === 'no_api' ? 'ok' : fault.reason === NOT_RUNNING ? 'warn' : 'fail'
-  report(level, 'service', first, more.join(' ') || undefined)
+  report(level, 'service', first, more.join(' ') || undefined, fault)
   return []
 }
 

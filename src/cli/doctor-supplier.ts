@@ -74,7 +74,7 @@ async function checkKey(supplier: Supplier, report: Report): Promise<void> {
     const fix = refused
       ? 'ask the supplier for a good key; it belongs into config/secrets/api-key'
       : 'if the answer cannot be read, the dialect does not fit this supplier'
-    report('fail', 'API key', `GET /balance: ${messageOf(error)}`, fix)
+    report('fail', 'API key', `GET /balance: ${messageOf(error)}`, fix, error)
   }
 }
 
@@ -85,7 +85,7 @@ async function checkRevision(supplier: Supplier, report: Report): Promise<void> 
     else if (version === undefined) report('warn', 'revision', 'GET /openapi gives no OpenAPI 3.1 description')
     else report('fail', 'revision', `the supplier's API is at ${version}`, `this program is for revision ${REVISION}`)
   } catch (error) {
-    report('warn', 'revision', `GET /openapi: ${messageOf(error)}`)
+    report('warn', 'revision', `GET /openapi: ${messageOf(error)}`, undefined, error)
   }
 }
 
@@ -129,7 +129,7 @@ export async function checkLists({ io, config, report }: Visit, supplier: Suppli
   try {
     await readLists(supplier, config.dialectFacts, io.now(), ofLists)
   } catch (error) {
-    report('warn', 'lists', `they cannot be looked at: ${messageOf(error)}`)
+    report('warn', 'lists', `they cannot be looked at: ${messageOf(error)}`, undefined, error)
   }
 }
 
@@ -148,7 +148,7 @@ export async function checkRecords({ report, config }: Visit, supplier: Supplier
       report('fail', what, `${unreadable.length} of ${unreadable.length + items.length} cannot be read: ${where}`, fix)
     } catch (error) {
       const unreadable = error instanceof Failure && error.reason === 'unreadable'
-      report('fail', what, messageOf(error), unreadable ? fix : undefined)
+      report('fail', what, messageOf(error), unreadable ? fix : undefined, error)
     }
     return undefined
   }

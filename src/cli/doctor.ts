@@ -27,9 +27,11 @@ export interface Finding {
   level: 'ok' | 'warn' | 'fail'
   message: string
   fix?: string
+  /** The reason of the Failure that is its cause. */
+  reason?: string
 }
 
-export type Report = (level: Finding['level'], check: string, message: string, fix?: string) => void
+export type Report = (level: Finding['level'], check: string, message: string, fix?: string, cause?: unknown) => void
 
 export interface Visit {
   io: Io
@@ -44,8 +46,9 @@ export interface Visit {
  */
 export async function runDoctor(io: Io, options: DoctorFlags): Promise<number> {
   const findings: Finding[] = []
-  const report: Report = (level, check, message, fix) => {
-    const finding: Finding = { check, level, message, ...(fix === undefined ? {} : { fix }) }
+  const report: Report = (level, check, message, fix, cause) => {
+    const reason = cause instanceof Failure ? cause.reason : undefined
+    const finding: Finding = { check, level, message, ...(fix && { fix }), ...(reason && { reason }) }
     findings.push(finding)
     if (!options.json && !options.report) io.stdout.write(findingText(level, check, message, fix, proseWidth(io)))
   }
@@ -81,7 +84,7 @@ async function visit(io: Io, options: ServiceFlags, report: Report): Promise<Con
     checkService(service, config, io.now(), report)
     await checkStores(config?.stores ?? [], service, report)
   } finally {
-    await supplier?.close().catch((error: unknown) => report('warn', 'supplier', messageOf(error)))
+    await supplier?.close().catch((error: unknown) => report('warn', 'supplier', messageOf(error), undefined, error))
   }
   checkFileSystem(source?.file, report)
   checkDisk(source?.file, report)
@@ -124,7 +127,7 @@ function checkConfig(source: ReturnType<typeof configFileOf>, env: Io['env'], re
     const fields = error instanceof Failure ? error.fields : []
     const fix = `fix it in ${file}`
     if (fields.length === 0)
-      report('fail', 'configuration', messageOf(error), codeOf(error) === 'invalid' ? fix : undefined)
+      report('fail', 'configuration', messageOf(error), codeOf(error) === 'invalid' ? fix : undefined, error)
     for (const { field, message } of fields) {
       const secret = field.startsWith('QUAYSIDE_')
       const check = field === 'supplier.dialect' ? 'dialect' : secret ? 'secret' : 'configuration'
@@ -170,7 +173,7 @@ function checkModes(file: string | undefined, report: Report): void {
     }
     if (open.length === 0) report('ok', 'file modes', `${files.length} secret files, none of which others can read`)
   } catch (error) {
-    report('fail', 'file modes', messageOf(error))
+    report('fail', 'file modes', messageOf(error), undefined, error)
   }
 }
 
@@ -218,7 +221,7 @@ async function checkKey(config: Config, report: Report): Promise<Inspection | un
     const section = error instanceof Failure ? sectionOf(error) : undefined
     const fix = stops ? section && `see ${section}` : 'is it the one of this service, and may this user read it?'
     const what = stops ? 'the service does not start' : 'it cannot be looked into'
-    report(stops ? 'fail' : 'warn', 'database', `${what}: ${messageOf(error)}`, fix)
+    report(stops ? 'fail' : 'warn', 'database', `${what}: ${messageOf(error)}`, fix, error)
     return undefined
   })
   if (!inspection) return undefined
