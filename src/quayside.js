@@ -1,4 +1,4 @@
-#!/usr/bin/env -S node --max-semi-space-size=16
+#!/usr/bin/env -S node --max-semi-space-size=16 --expose-gc
 /**
  * The entry, in plain JavaScript that old versions of Node can read too. In a clone it hands over to `main.ts`, in a package to
  * the JavaScript that was made of it: Node strips no types below `node_modules`. In an old Node, the entry of a package starts
@@ -85,9 +85,13 @@ function ownNode() {
  * @param {string} node the path of the other Node
  */
 function startOn(node) {
-  const child = spawn(node, ['--max-semi-space-size=16', fileURLToPath(import.meta.url), ...process.argv.slice(2)], {
-    stdio: 'inherit',
-  })
+  const child = spawn(
+    node,
+    ['--max-semi-space-size=16', '--expose-gc', fileURLToPath(import.meta.url), ...process.argv.slice(2)],
+    {
+      stdio: 'inherit',
+    },
+  )
   // A terminal sends SIGINT to both processes. The other one ends by itself.
   process.on('SIGINT', () => {})
   process.on('SIGTERM', () => child.kill('SIGTERM'))

@@ -192,7 +192,7 @@ async function playQuayside(scenario: Scenario): Promise<{ counts: Map<string, n
   await setUp.close()
   const entry = path.join(import.meta.dirname, '../../src/quayside.js')
   // As `npm start` starts it.
-  const flags = ['--max-semi-space-size=16', entry, 'serve', '--config', configFile]
+  const flags = ['--max-semi-space-size=16', '--expose-gc', entry, 'serve', '--config', configFile]
   const service = spawn(process.execPath, flags, { stdio: 'ignore' })
   const api = `http://127.0.0.1:${port}/api/v1`
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
