@@ -9,15 +9,18 @@ import { methodNotAllowed } from './answers.ts'
  * Serves `/docs`: the OpenAPI document as a page for people. The page needs neither a token nor scripts, and sends no requests to
  * the API, because a wrong click could buy something.
  *
- * @param document returns the document as JSON. The page is made at the first request, and kept as text
+ * @param document returns the document as JSON. The page is made at the first request, and kept as text; one that fails is made again
  */
 export function referenceRouter(document: () => string): Router {
   const router = Router({ strict: true, caseSensitive: true })
   let page: Promise<string> | undefined
   router.get('/docs', async (_request, response) => {
-    page ??= import('markdown-it').then(({ default: Markdown }) =>
-      pageOf(JSON.parse(document()) as Document, new Markdown({ html: false })),
-    )
+    page ??= import('markdown-it')
+      .then(({ default: Markdown }) => pageOf(JSON.parse(document()) as Document, new Markdown({ html: false })))
+      .catch((error: unknown) => {
+        page = undefined
+        throw error
+      })
     response.set({ 'content-security-policy': policy, 'referrer-policy': 'no-referrer', 'x-frame-options': 'DENY' })
     response.set('cache-control', 'no-cache').type('html')
     response.send(await page)
