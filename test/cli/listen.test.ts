@@ -1,5 +1,7 @@
 /** `quayside listen`, with callbacks that the adapter sends over real sockets. */
+import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
 import path from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { writeDemoConfig } from '../../src/demo/files.ts'
@@ -119,6 +121,17 @@ describe('listen', () => {
     await end()
   })
 
+  test('goes on after a callback whose content it cannot show', async () => {
+    const { url, end } = await listening()
+    const body = '{"type":"line.fulfilled","data":{"reference":"1001","line":"1"}}'
+    const headers = signatureHeaders([secret], { id: 'm1', at: NOW, body })
+    expect((await fetch(url, { method: 'POST', headers, body })).status).toBe(204)
+    expect(await store(url).fulfil(fulfilled)).toEqual({ outcome: 'confirmed' })
+    const { stdout } = await end()
+    expect(stdout).toContain('answered 204\n          -> Cannot read properties of undefined')
+    expect(stdout).toContain('AAAA-BBBB-CCCC')
+  })
+
   test('takes the secret from a file, in which there may be two', async () => {
     const file = path.join(temporaryFolder(), 'secret.txt')
     writeFileSync(file, `whsec_${other.toString('base64')}\n${QUAYSIDE_SECRET}\n`)
@@ -165,6 +178,20 @@ describe('listen --forward-to', () => {
     expect(await store(away.url).fulfil(fulfilled)).toMatchObject({ status: 502 })
     expect((await away.end()).stdout).toMatch(/-> answered 502: nothing listens at 127\.0\.0\.1:\d+/)
   })
+})
+
+test('listen --forward-to goes on after an answer that HTTP does not know', async () => {
+  const backend = createServer((socket) => {
+    socket.on('error', () => undefined)
+    socket.once('data', () => socket.end('HTTP/1.1 099 Odd\r\nContent-Length: 0\r\nConnection: close\r\n\r\n'))
+  }).listen(0, '127.0.0.1')
+  onTestFinished(() => void backend.close())
+  await once(backend, 'listening')
+  const { port } = backend.address() as AddressInfo
+  const { url, end } = await listening(['--forward-to', `http://127.0.0.1:${port}/`])
+  expect(await store(url).fulfil(fulfilled)).toMatchObject({ status: 502 })
+  expect(await store(url).fulfil(fulfilled)).toMatchObject({ status: 502 })
+  expect((await end()).stdout).toContain('502')
 })
 
 describe('listen, with a configuration', () => {

@@ -4,6 +4,7 @@ import { createServer, type IncomingHttpHeaders, type IncomingMessage } from 'no
 import type { AddressInfo } from 'node:net'
 import getRawBody from 'raw-body'
 import { counted } from '../../domain/figures.ts'
+import { messageOf } from '../../errors.ts'
 import { causeOfNoAnswer } from '../connection.ts'
 import { DEADLINE_MS } from './backend.ts'
 import { type Callback, CallbackRefused, verifyCallback } from './callbacks.ts'
@@ -17,6 +18,7 @@ interface ReceiverOptions {
   now: () => number
   /** Genuine callbacks are passed on to this address, and its answer is given. */
   forwardTo?: string | undefined
+  /** Must not throw where no `callback` is given. */
   onAnswer: (answered: Answered) => void
 }
 
@@ -40,8 +42,14 @@ const BODY_MAX = 10_000_000
 export async function startReceiver(options: ReceiverOptions) {
   const server = createServer(async (request, response) => {
     const { headers, body, ...answered } = await answerTo(request, options)
-    response.writeHead(answered.status, headers).end(body)
-    options.onAnswer(answered)
+    try {
+      response.writeHead(answered.status, headers).end(body)
+      options.onAnswer(answered)
+    } catch (error) {
+      // A status or a text that is like no other. Only this answer is affected, and the caller says what it was.
+      if (!response.headersSent) response.writeHead(502).end()
+      options.onAnswer({ status: response.statusCode, why: messageOf(error) })
+    }
   }).listen(options.port, HOST)
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
