@@ -1,7 +1,5 @@
 /** `quayside listen`, with callbacks that the adapter sends over real sockets. */
-import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
-import { type AddressInfo, createServer } from 'node:net'
 import path from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { writeDemoConfig } from '../../src/demo/files.ts'
@@ -178,20 +176,6 @@ describe('listen --forward-to', () => {
     expect(await store(away.url).fulfil(fulfilled)).toMatchObject({ status: 502 })
     expect((await away.end()).stdout).toMatch(/-> answered 502: nothing listens at 127\.0\.0\.1:\d+/)
   })
-})
-
-test('listen --forward-to goes on after an answer that HTTP does not know', async () => {
-  const backend = createServer((socket) => {
-    socket.on('error', () => undefined)
-    socket.once('data', () => socket.end('HTTP/1.1 099 Odd\r\nContent-Length: 0\r\nConnection: close\r\n\r\n'))
-  }).listen(0, '127.0.0.1')
-  onTestFinished(() => void backend.close())
-  await once(backend, 'listening')
-  const { port } = backend.address() as AddressInfo
-  const { url, end } = await listening(['--forward-to', `http://127.0.0.1:${port}/`])
-  expect(await store(url).fulfil(fulfilled)).toMatchObject({ status: 502 })
-  expect(await store(url).fulfil(fulfilled)).toMatchObject({ status: 502 })
-  expect((await end()).stdout).toContain('502')
 })
 
 describe('listen, with a configuration', () => {
