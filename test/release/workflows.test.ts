@@ -66,6 +66,27 @@ test('jobs run on the Node of the packages', () => {
   expect(release).toContain(`node-version: ${node}\n`)
 })
 
+describe('the release', () => {
+  const jobs = new Map(
+    [...release.matchAll(/^ {2}(\w+):\n((?: {4}.*\n|\n)+)/gm)].map(([, name = '', body = '']) => [name, body]),
+  )
+  const job = (name: string) => jobs.get(name) ?? ''
+
+  test('runs no package while it may sign', () => {
+    const signing = [...jobs].filter(([, body]) => body.includes('id-token: write'))
+    expect(signing.map(([name]) => name)).toEqual(['package', 'images'])
+    expect(signing.filter(([, body]) => /\bnpm (ci|install|run|exec)\b|\bnpx\b/.test(body))).toEqual([])
+    expect(job('pack')).toMatch(/\bnpm ci\b/)
+  })
+
+  test('pushes images, and so the newest one, once the package is published', () => {
+    expect(job('images')).toContain('needs: package\n')
+    expect(job('images')).toContain(':latest')
+    expect(job('package')).toContain('needs: pack\n')
+    expect(job('package')).toContain('npm publish')
+  })
+})
+
 describe('a fault is found:', () => {
   const seeded: [what: string, from: string, to: string, found: RegExp][] = [
     ['a key that there is not', 'timeout-minutes: 20', 'timeout: 20', /Unexpected value 'timeout'/],
