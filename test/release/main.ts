@@ -89,6 +89,7 @@ function release(version: string, isDry: boolean): void {
     sayWhatItWouldDo({ version, tag, folder, news: unreleased(migrations, before) })
     return
   }
+  const head = git('rev-parse', 'HEAD')
   try {
     write(version, before)
     for (const file of makeArtefacts(root, path.join(root, folder))) say(`  ok  ${path.join(folder, file)}`)
@@ -96,8 +97,8 @@ function release(version: string, isDry: boolean): void {
     git('commit', '--quiet', '--message', `Release ${version}`)
     git('tag', '--annotate', tag, '--message', `Quayside ${version}`)
   } catch (error) {
-    // Nothing but this command has changed the files since it found them as they were committed.
-    git('reset', '--hard', '--quiet')
+    // Nothing but this command has committed, or changed the files, since it found them as they were committed.
+    git('reset', '--hard', '--quiet', head)
     git('clean', '-fdq', MIGRATIONS)
     rmSync(path.join(root, folder), { recursive: true, force: true })
     const why = error instanceof Refusal ? error.message : `there is no ${tag}: ${String(error)}`

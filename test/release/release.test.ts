@@ -114,6 +114,17 @@ describe.runIf(runs)(`a release${needs}`, () => {
     git('reset', '--quiet', '--hard', head)
   })
 
+  test('that cannot be tagged leaves no commit', { timeout: RELEASE_MS }, async () => {
+    const head = git('rev-parse', 'HEAD')
+    git('config', 'tag.gpgSign', 'true')
+    git('config', 'gpg.program', 'false')
+    const { status, said } = await release('0.2.0')
+    git('config', '--unset', 'tag.gpgSign')
+    expect(said).toContain('there is no v0.2.0: ')
+    expect(status).toBe(1)
+    expect([git('status', '--porcelain'), git('tag', '--list'), git('rev-parse', 'HEAD')]).toEqual(['', '', head])
+  })
+
   test('is one command: commit, tag and artefacts', { timeout: RELEASE_MS }, async () => {
     const before = migrations()
     expect(open(database)).toMatchObject({ status: 0, stderr: '' })
