@@ -186,6 +186,14 @@ test('a message named a page that the package did not have', () => {
   expect(named).toContain('docs/troubleshooting.md')
 })
 
+test('the page on security led out of the package', () => {
+  const { files } = JSON.parse(read('package.json')) as { files: string[] }
+  const linked = linksOf(read('SECURITY.md')).map(({ to }) => to)
+  expect(files).toContain('SECURITY.md')
+  expect(linked.filter((to) => !files.includes(to))).toEqual([])
+  expect(linked.length).toBeGreaterThan(0)
+})
+
 describe('CONTRIBUTING', () => {
   test('walks along files', () => {
     const walks = read('CONTRIBUTING.md').split('## Three walks')[1]?.split('\n## ')[0] ?? ''

@@ -30,6 +30,11 @@ for (const file of globSync('src/**/*.{sql,css,svg,js}', { cwd: root })) {
 // The compiler rewrites imports, and leaves the addresses of threads as they are.
 for (const file of globSync('**/*.js', { cwd: dist })) {
   const text = readFileSync(path.join(dist, file), 'utf8')
+  // Of a source that has types alone nothing is left, and nothing imports it.
+  if (text === 'export {};\n') {
+    rmSync(path.join(dist, file))
+    continue
+  }
   const own = text.replaceAll(/new URL\('(\.\/[\w-]+)\.ts', import\.meta\.url\)/g, "new URL('$1.js', import.meta.url)")
   if (/['`]\.{1,2}\/[^'`]*\.ts['`]/.test(own)) throw new Error(`${file} names a source`)
   if (own !== text) writeFileSync(path.join(dist, file), own)
