@@ -46,7 +46,6 @@ export async function startReceiver(options: ReceiverOptions) {
       response.writeHead(answered.status, headers).end(body)
       options.onAnswer(answered)
     } catch (error) {
-      // A status or a text that is like no other. Only this answer is affected, and the caller says what it was.
       if (!response.headersSent) response.writeHead(502).end()
       options.onAnswer({ status: response.statusCode, why: messageOf(error) })
     }
