@@ -87,7 +87,7 @@ const budgets: Record<string, number> = {
   alerts: 1_110,
   backup: 1_055,
   catalogue: 1_585,
-  cli: 7_210,
+  cli: 7_215,
   config: 825,
   console: 7_460,
   demo: 420,

@@ -48,9 +48,9 @@ describe('the systemd unit', () => {
   })
 
   test('runs the program as npm start does, from files that there are', () => {
-    const [node = '', flag = '', entry = '', ...argv] = valuesOf('ExecStart')
+    const [node = '', heap = '', collect = '', entry = '', ...argv] = valuesOf('ExecStart')
     const { scripts } = JSON.parse(read('package.json')) as { scripts: { start: string } }
-    expect(['node', flag, path.posix.relative(PROGRAM, entry), ...argv].join(' ')).toBe(scripts.start)
+    expect(['node', heap, collect, path.posix.relative(PROGRAM, entry), ...argv].join(' ')).toBe(scripts.start)
     for (const file of [node, entry]) {
       expect(existsSync(path.join(root, path.posix.relative(PROGRAM, file))), file).toBe(true)
     }
@@ -74,7 +74,7 @@ describe('the systemd unit', () => {
   test('has the user, the folders and the configuration that the launcher and the page have', () => {
     const [config] = /QUAYSIDE_CONFIG=\S+/.exec(unit) ?? []
     expect(launcher).toContain(`sudo -u ${valuesOf('User')} env ${config} QUAYSIDE_COMMAND=quayside`)
-    expect(launcher.replaceAll(/\\\n\s+/g, '')).toContain(` ${valuesOf('ExecStart').slice(0, 3).join(' ')} "$@"`)
+    expect(launcher.replaceAll(/\\\n\s+/g, '')).toContain(` ${valuesOf('ExecStart').slice(0, 4).join(' ')} "$@"`)
     expect(page).toContain(`adduser --system --group --home ${STATE} ${valuesOf('User')}`)
     expect(page).toContain(`git clone <address of this repository> ${PROGRAM}\n`)
   })

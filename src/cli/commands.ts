@@ -321,7 +321,7 @@ const upgrades: CommandRow[] = [
 The new version migrates the copy, checks the configuration, and computes every
 price and the state of every open order. What differs from this version is
 shown, then the steps. Supplier and stores are not asked.`,
-    examples: ['upgrade --rehearse quayside@0.2.0', 'upgrade --rehearse /opt/quayside.next'],
+    examples: ['upgrade --rehearse ./quayside-0.2.0.tgz', 'upgrade --rehearse /opt/quayside.next'],
     run: async (io, options: UpgradeFlags) => (await import('./upgrade.ts')).runUpgrade(io, options),
   },
   {

@@ -101,7 +101,7 @@ async function databaseFacts(config: Config): Promise<Record<string, Facts>> {
     return {
       database: {
         size: config.databaseUrl ? 'PostgreSQL' : mib(statSync(databaseFileOf(config.dataDir)).size),
-        migrations: `${migrations.length}, the newest ${migrations.at(-1)?.name}`,
+        migrations: `${migrations.length}, the newest "${migrations.at(-1)?.name}"`,
         frozen: freeze !== undefined,
         lastSync: endedSync && `${endedSync.state} ${iso(endedSync.finishedAt)}, ${endedSync.offersSeen} offers`,
         lastSweep: iso(sweep?.finishedAt),
