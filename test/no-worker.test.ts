@@ -132,7 +132,9 @@ describe.runIf(hasPostgres)('without a worker', () => {
     service.shiftClock(MINUTE)
     await until('the log', () => service.lastLines().some((line) => line.includes('"worker.absent"')))
     const { stdout } = await quayside('status')
-    expect(stdout).toMatch(/^Worker +none since [-0-9]+ [:0-9]+Z \(\d+ s ago\)\nBuying +waits for a worker\n/)
+    expect(stdout).toMatch(
+      /^Worker +none since [-0-9]+ [:0-9]+Z \(\d+ s ago\)\nCustomers +no customer waits for a key\nBuying +waits for a worker\n/,
+    )
     expect(stdout).toMatch(/^For a person:\n {2}no worker: start one by .*quayside serve --role worker$/m)
     expect(widest(stdout)).toBeLessThanOrEqual(80)
     const doctor = await quayside('doctor')
