@@ -161,7 +161,8 @@ describe.runIf(needed)(`an upgrade${needs}`, () => {
       const clone = path.join(folder, 'clone')
       execFileSync('git', ['clone', '--quiet', '--no-checkout', root, clone])
       execFileSync('git', ['checkout', '--quiet', BEFORE_PACKAGES], { cwd: clone })
-      symlinkSync(path.join(root, 'node_modules'), path.join(clone, 'node_modules'))
+      // With the packages of its time.
+      execFileSync('npm', ['ci', '--omit=dev', '--omit=optional', '--silent'], { cwd: clone })
       const next = installed('0.1.1', 'of-a-clone')
       const world = await installation(onTestFinished, clone)
       await world.start(clone)
