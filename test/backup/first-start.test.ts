@@ -72,19 +72,17 @@ const ifNeeded: typeof test.concurrent = needed
   ? test.concurrent
   : (((name: string) => test.skip(`${name} (skipped: .ci/run runs it)`)) as never)
 
-const killed: { when: string; at: FirstStartPoint | 'migrating'; inShort?: true }[] = [
+const killed: { when: string; at: FirstStartPoint | 'migrating' }[] = [
   { when: 'after its backup, before that is noted', at: 'backed_up' },
   { when: 'before the tables change', at: 'backup_noted' },
   { when: 'in the middle of a migration', at: 'migrating' },
-  { when: 'when everything is open, before it serves', at: 'serving', inShort: true },
+  { when: 'when everything is open, before it serves', at: 'serving' },
 ]
 
 describe('the first start of a new version that is killed', () => {
-  for (const { when, at, inShort } of killed) {
-    const runs = inShort || isNeeded('campaigns')
-    const declare = runs ? test.concurrent : test.concurrent.skip
-    declare(
-      `${when}: the version before goes on, in the same epoch${runs ? '' : ' (skipped: .ci/run runs it)'}`,
+  for (const { when, at } of killed) {
+    ifNeeded(
+      `${when}: the version before goes on, in the same epoch`,
       async ({ onTestFinished }) => {
         const world = await upgrading(onTestFinished, { migration: at === 'migrating' ? ENDLESS : ADDED })
         const grows = () => (statSync(`${world.database}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 1_000_000
@@ -150,12 +148,11 @@ describe('the first start of a new version that is killed', () => {
   )
 })
 
-const broken: { what: string; changes: Omit<Changes, 'version'>; why: string; inShort?: true }[] = [
+const broken: { what: string; changes: Omit<Changes, 'version'>; why: string }[] = [
   {
     what: 'its migration fails',
     changes: { migration: `${ADDED} insert into nowhere values (1);` },
     why: 'no such table: nowhere',
-    inShort: true,
   },
   {
     what: 'its code throws before it serves',
@@ -174,11 +171,9 @@ const broken: { what: string; changes: Omit<Changes, 'version'>; why: string; in
 ]
 
 describe('the first start of a new version that fails', () => {
-  for (const { what, changes, why, inShort } of broken) {
-    const runs = inShort || isNeeded('campaigns')
-    const declare = runs ? test.concurrent : test.concurrent.skip
-    declare(
-      `as ${what}: puts the database back itself, and the version before goes on${runs ? '' : ' (skipped: .ci/run runs it)'}`,
+  for (const { what, changes, why } of broken) {
+    ifNeeded(
+      `as ${what}: puts the database back itself, and the version before goes on`,
       async ({ onTestFinished }) => {
         const world = await upgrading(onTestFinished, changes)
         const { code, output } = await world.runToItsEnd(world.next)
