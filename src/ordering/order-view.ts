@@ -83,6 +83,18 @@ export async function ordersCalled(db: Database, store: string | undefined, name
   return (await db.query(storeOrdersByNumber(name))).filter((order) => store === undefined || order.store === store)
 }
 
+/** Returns the one order of this name. @throws Failure `not_found`; `conflict`, reason `ambiguous_reference`, where several have it */
+export async function orderCalled(db: Database, store: string | undefined, name: string): Promise<StoreOrder> {
+  const found = await ordersCalled(db, store, name)
+  const [order] = found
+  if (!order) throw new Failure('not_found', 'no order has this reference')
+  if (found.length === 1) return order
+  const stores = found.map((one) => one.store).join(', ')
+  throw new Failure('conflict', `several stores have an order under this reference; name one with ?store=: ${stores}`, {
+    reason: 'ambiguous_reference',
+  })
+}
+
 /** Returns the states of an order and of its lines, as an update of a store needs them. @throws Failure `not_found` */
 export async function orderStanding({ db }: Pick<Ordering, 'db'>, orderId: string): Promise<Standing> {
   const [order, rows] = await Promise.all([first(db, storeOrderById(orderId)), standingRows(db, orderId)])

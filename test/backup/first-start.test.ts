@@ -66,11 +66,9 @@ async function upgrading(onTestFinished: TestContext['onTestFinished'], changes:
   }
 }
 
-const needed = isNeeded('campaigns')
-/** For what takes half a minute. */
-const ifNeeded: typeof test.concurrent = needed
-  ? test.concurrent
-  : (((name: string) => test.skip(`${name} (skipped: .ci/run runs it)`)) as never)
+/** Each takes half a minute. */
+const runs = isNeeded('campaigns')
+const needs = runs ? '' : ' (skipped: .ci/run runs it)'
 
 const killed: { when: string; at: FirstStartPoint | 'migrating' }[] = [
   { when: 'after its backup, before that is noted', at: 'backed_up' },
@@ -79,9 +77,9 @@ const killed: { when: string; at: FirstStartPoint | 'migrating' }[] = [
   { when: 'when everything is open, before it serves', at: 'serving' },
 ]
 
-describe('the first start of a new version that is killed', () => {
+describe.runIf(runs)(`the first start of a new version that is killed${needs}`, () => {
   for (const { when, at } of killed) {
-    ifNeeded(
+    test.concurrent(
       `${when}: the version before goes on, in the same epoch`,
       async ({ onTestFinished }) => {
         const world = await upgrading(onTestFinished, { migration: at === 'migrating' ? ENDLESS : ADDED })
@@ -97,7 +95,7 @@ describe('the first start of a new version that is killed', () => {
     )
   }
 
-  ifNeeded(
+  test.concurrent(
     'before the tables change: what a version does that knows no note stays',
     async ({ onTestFinished }) => {
       const world = await upgrading(onTestFinished, { migration: ADDED })
@@ -121,7 +119,7 @@ describe('the first start of a new version that is killed', () => {
     PATIENCE_MS,
   )
 
-  ifNeeded(
+  test.concurrent(
     'after it serves: the version before refuses, and goes on from the backup',
     async ({ onTestFinished }) => {
       const world = await upgrading(onTestFinished, { migration: ADDED })
@@ -170,9 +168,9 @@ const broken: { what: string; changes: Omit<Changes, 'version'>; why: string }[]
   },
 ]
 
-describe('the first start of a new version that fails', () => {
+describe.runIf(runs)(`the first start of a new version that fails${needs}`, () => {
   for (const { what, changes, why } of broken) {
-    ifNeeded(
+    test.concurrent(
       `as ${what}: puts the database back itself, and the version before goes on`,
       async ({ onTestFinished }) => {
         const world = await upgrading(onTestFinished, changes)
@@ -189,7 +187,7 @@ describe('the first start of a new version that fails', () => {
     )
   }
 
-  ifNeeded(
+  test.concurrent(
     'another program has its port: the database is put back',
     async ({ onTestFinished }) => {
       const world = await upgrading(onTestFinished, { migration: ADDED })
@@ -204,7 +202,7 @@ describe('the first start of a new version that fails', () => {
     PATIENCE_MS,
   )
 
-  ifNeeded(
+  test.concurrent(
     'its backup is gone before it is put back: says which, and what to do',
     async ({ onTestFinished }) => {
       const world = await upgrading(onTestFinished, { migration: ADDED })
@@ -222,7 +220,7 @@ describe('the first start of a new version that fails', () => {
     PATIENCE_MS,
   )
 
-  ifNeeded(
+  test.concurrent(
     'no backup can be made: nothing changes, and what to do is said',
     async ({ onTestFinished }) => {
       const world = await upgrading(onTestFinished, { migration: ADDED })

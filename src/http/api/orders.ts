@@ -12,7 +12,7 @@ import { HISTORY_MAX, orderHistory, revealKeys } from '../../ordering/order-hist
 import {
   type ListedOrder,
   listOrders,
-  ordersCalled,
+  orderCalled,
   statesOfOrders,
   viewOrder,
   viewTaken,
@@ -462,13 +462,5 @@ async function askedOrders(db: Database, { state, search, ...filter }: OrderFilt
 type Named = Pick<Call<{ store?: string | undefined }, unknown, 'reference'>, 'caller' | 'path' | 'query'>
 
 /** Finds an order. A store token finds only its own store's orders. A person names the store if several have the reference. */
-async function idOfOrder(db: Database, { caller, path: { reference }, query }: Named): Promise<string> {
-  const found = await ordersCalled(db, storeAsked(caller, query.store), reference)
-  const [order] = found
-  if (!order) throw new Failure('not_found', 'no order has this reference')
-  if (found.length === 1) return order.id
-  const stores = found.map((one) => one.store).join(', ')
-  throw new Failure('conflict', `several stores have an order under this reference; name one with ?store=: ${stores}`, {
-    reason: 'ambiguous_reference',
-  })
-}
+const idOfOrder = async (db: Database, { caller, path: { reference }, query }: Named): Promise<string> =>
+  (await orderCalled(db, storeAsked(caller, query.store), reference)).id

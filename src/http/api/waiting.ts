@@ -1,8 +1,7 @@
 import { z } from 'zod'
 import { helpLabels, waitLabels } from '../../domain/labels.ts'
 import { isForPerson, type WaitCause, waitCauses, waitHelps } from '../../domain/waiting.ts'
-import { Failure } from '../../errors.ts'
-import { ordersCalled } from '../../ordering/order-view.ts'
+import { orderCalled } from '../../ordering/order-view.ts'
 import { WAITING_MAX, type WaitingLineView, waitingLines } from '../../ordering/waiting.ts'
 import { choice, inStore, orderNumber } from '../input.ts'
 import { type ApiContext, ok, operation, viewer } from '../operation.ts'
@@ -117,7 +116,7 @@ export function waitingOperations({ ordering }: ApiContext) {
       success: { 200: 'As of now' },
       failures: { 404: 'no order has this number', 409: 'several stores have an order under it: name one' },
       async handle({ query: { cause, order, store } }) {
-        const lines = await readWaiting(ordering, order && (await orderIdOf(order, store)))
+        const lines = await readWaiting(ordering, order && (await orderCalled(ordering.db, store, order)).id)
         const asked = lines.filter(
           (line) => (cause === undefined || line.cause === cause) && (store === undefined || line.store === store),
         )
@@ -132,12 +131,5 @@ export function waitingOperations({ ordering }: ApiContext) {
         })
       },
     }),
-  }
-
-  async function orderIdOf(name: string, store: string | undefined): Promise<string> {
-    const [order, ...others] = await ordersCalled(ordering.db, store, name)
-    if (!order) throw new Failure('not_found', 'no order has this number')
-    if (others.length > 0) throw new Failure('conflict', 'several stores have an order under this number: name one')
-    return order.id
   }
 }
