@@ -79,14 +79,20 @@ export async function signInto(
 
 const source = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
-/** What axe-core finds that is moderate or worse, the size of targets included. */
-export async function accessibilityFaults(page: Page) {
-  await page.evaluate(source)
-  const found = await page.evaluate(async () => {
+/**
+ * What axe-core finds that is moderate or worse, the size of targets included.
+ * @param rules those alone (default: all)
+ */
+export async function accessibilityFaults(page: Page, rules?: string[]) {
+  if (!(await page.evaluate("'axe' in globalThis"))) await page.evaluate(source)
+  const found = await page.evaluate(async (only) => {
     const { axe: checks } = globalThis as unknown as { axe: typeof axe }
-    const { violations } = await checks.run({ rules: { 'target-size': { enabled: true } } })
+    const { violations } = await checks.run({
+      ...(only ? { runOnly: only } : {}),
+      rules: { 'target-size': { enabled: true } },
+    })
     return violations.map(({ id, impact, nodes }) => ({ id, impact, at: nodes.map(({ html }) => html).slice(0, 3) }))
-  })
+  }, rules)
   return found.filter(({ impact }) => impact !== 'minor')
 }
 

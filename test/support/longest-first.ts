@@ -2,8 +2,24 @@ import { existsSync } from 'node:fs'
 import path from 'node:path'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
-/** Files that take longer than ten seconds, most of it waiting for processes: one that began last would be waited for alone. */
+/**
+ * Files that take longer than ten seconds, most of it waiting for processes, the longest of `.ci/run` first: one that began last would be
+ * waited for alone.
+ */
 const LONG = [
+  'test/campaigns/mistake-hunts.test.ts',
+  'test/console/every-page.browser.test.ts',
+  'test/package/installed.test.ts',
+  'test/package/upgrade.test.ts',
+  'test/campaigns/torture.test.ts',
+  'test/image.test.ts',
+  'test/campaigns/rollbacks.test.ts',
+  'test/backup/engine-move.test.ts',
+  'test/campaigns/rolling-restart.test.ts',
+  'test/release/release.test.ts',
+  'test/cli/upgrade.test.ts',
+  'test/bench/scale.test.ts',
+  'test/processes.test.ts',
   'test/canaries.test.ts',
   'test/backup/restore.test.ts',
   'test/cli/first-minutes.test.ts',
@@ -29,8 +45,7 @@ export class LongestFirst extends BaseSequencer {
     const { root } = this.ctx.config
     const gone = LONG.filter((file) => !existsSync(path.join(root, file)))
     if (gone.length > 0) throw new Error(`the list of long files names what is not there: ${gone.join(', ')}`)
-    return [true, false].flatMap((isLong) =>
-      sorted.filter(({ moduleId }) => LONG.includes(path.relative(root, moduleId)) === isLong),
-    )
+    const place = ({ moduleId }: TestSpecification) => LONG.indexOf(path.relative(root, moduleId)) >>> 0
+    return sorted.toSorted((one, other) => place(one) - place(other))
   }
 }
