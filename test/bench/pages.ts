@@ -1,13 +1,15 @@
 /**
  * `npm run bench -- pages [--stored N] [--folder F]`: how long the service works for each page and live part of the console, and for the status and
  * the metrics, with a million orders and deliveries stored. The routes are walked as readers do, so that a new page is measured without
- * being named: its first rows, rows deep in the list, each filter, searches for what many, one and no order have. What is stored stays in
+ * being named: its first rows, rows deep in the list, each filter, searches for what many, one and no order have. Then a hundred pages are
+ * left open while nothing happens. What is stored stays in
  * the folder, if one is named, for the next run: storing takes longer than measuring.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { get, type IncomingMessage } from 'node:http'
 import { loadavg, tmpdir } from 'node:os'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -15,6 +17,7 @@ import { createLink } from '../../src/access/sessions.ts'
 import { loadConfig } from '../../src/config/config.ts'
 import { consolePages } from '../../src/console/pages.ts'
 import { routesOf } from '../../src/console/router.ts'
+import { streamLimits } from '../../src/console/streams.ts'
 import { DEMO_STORE, writeDemoConfig } from '../../src/demo/files.ts'
 import { createIds } from '../../src/ids.ts'
 import { setUpOf } from '../../src/installation.ts'
@@ -31,6 +34,12 @@ const STORED = 1_000_000
 const ROUNDS = 5
 const WANTED_MS = 100
 const PATIENCE_MS = 300_000
+/** Pages that people look at, for how long, and how long the service may rest before. */
+const OPEN_PAGES = 100
+const OPEN_SECONDS = 60
+const SETTLE_MS = 10_000
+const WANTED_SHARE = 2
+const WANTED_KILOBYTES = 120
 const ENTRY = path.join(import.meta.dirname, '../../src/quayside.js')
 const NOTHING = 'nothing-has-this-name'
 
@@ -85,7 +94,7 @@ export async function benchPages(
     }
     const sales = JSON.parse(readFileSync(salesFile, 'utf8')) as Stored
     const megabytes = Math.round(statSync(file).size / 1_000_000)
-    const link = await newLink(file)
+    const links = await newLinks(file, 1 + OPEN_PAGES / streamLimits.ofSession)
     say(`${megabytes} MB; starting the service`)
     const startedAt = performance.now()
     service = spawn(process.execPath, ['--import', CORE_TIME, ENTRY, 'serve', '--config', configFile], {
@@ -95,7 +104,8 @@ export async function benchPages(
     await ready(`${api}/readyz`)
     const readyMs = performance.now() - startedAt
     const address = `http://127.0.0.1:${consolePort}`
-    const cookie = cookieIn(await visit(address, '/signin', { form: { link } }))
+    const signIn = async (link = '') => cookieIn(await visit(address, '/signin', { form: { link } }))
+    const cookie = await signIn(links[0])
     const ask = (to: string) => visit(address, to, { cookie })
 
     const stops = await walkConsole({
@@ -134,7 +144,10 @@ export async function benchPages(
       for (const { kind, to } of reached) await measure(kind, () => ask(to))
       for (const to of ['/api/v1/status', '/metrics']) await measure(to, plain(to))
     }
-    return report({ times, reached, stored: sales.count, megabytes, readyMs })
+    say(`${OPEN_PAGES} open pages, ${OPEN_SECONDS} s`)
+    const firstKilobytes = await weightOf(address, '/overview', cookie)
+    const openShare = await shareOfOpenPages(service, address, await Promise.all(links.slice(1).map(signIn)))
+    return report({ times, reached, stored: sales.count, megabytes, readyMs, firstKilobytes, openShare })
   } finally {
     if (service) await ended(service)
     if (kept === undefined) rmSync(folder, { recursive: true, force: true })
@@ -147,9 +160,13 @@ interface Measured {
   stored: number
   megabytes: number
   readyMs: number
+  /** What the first page and its files weigh on the wire. */
+  firstKilobytes: number
+  /** Percent of a core, for a hundred open pages. */
+  openShare: number
 }
 
-function report({ times, reached, stored, megabytes, readyMs }: Measured) {
+function report({ times, reached, stored, megabytes, readyMs, firstKilobytes, openShare }: Measured) {
   const pages = [...times].map(([kind, { clock, core }]) => ({
     kind,
     addresses: new Set(reached.filter((stop) => stop.kind === kind).map(({ to }) => to)).size || 1,
@@ -180,13 +197,16 @@ function report({ times, reached, stored, megabytes, readyMs }: Measured) {
     [],
     ['the database', `${megabytes} MB`],
     ['ready after', `${Math.round(readyMs)} ms`],
+    ['first view', `${firstKilobytes} KB`, firstKilobytes > WANTED_KILOBYTES ? `over ${WANTED_KILOBYTES} KB` : ''],
+    [`${OPEN_PAGES} open pages`, `${openShare} % of a core`, openShare > WANTED_SHARE ? `over ${WANTED_SHARE} %` : ''],
     ['load of the machine at the end', (loadavg()[0] ?? 0).toFixed(1)],
     ...unreached.map((at) => ['no link leads to', at]),
   ]
   return {
     rows,
-    figures: { stored, megabytes, readyMs: Math.round(readyMs), pages, slow, unreached },
-    isGood: slow.length === 0 && unreached.length === 0,
+    figures: { stored, megabytes, readyMs: Math.round(readyMs), firstKilobytes, openShare, pages, slow, unreached },
+    isGood:
+      slow.length === 0 && unreached.length === 0 && firstKilobytes <= WANTED_KILOBYTES && openShare <= WANTED_SHARE,
   }
 }
 
@@ -201,14 +221,47 @@ async function timeOf(service: ChildProcess, work: () => Promise<void>) {
   return { clockMs, coreMs: (await coreTimeOf(service)) - before }
 }
 
-/** A link that signs an admin in, made while no service runs. */
-async function newLink(file: string): Promise<string> {
+/** Links that each sign an admin in, made while no service runs. */
+async function newLinks(file: string, count: number): Promise<string[]> {
   const now = Date.now
   const db = openDatabase({ file, now })
   const access = { db, now, newId: createIds(now, randomBytes), randomBytes }
-  const { link } = await createLink(access, { name: 'bench', role: 'admin' }, 'bench')
+  const links: string[] = []
+  for (let index = 0; index < count; index += 1) {
+    const { link } = await createLink(access, { name: `bench ${index}`, role: 'admin' }, 'bench')
+    links.push(link.reveal())
+  }
   await db.close()
-  return link.reveal()
+  return links
+}
+
+/** Kilobytes on the wire of a page and all that it loads, as a browser without a cache asks for them. */
+async function weightOf(address: string, to: string, cookie: string): Promise<number> {
+  const headers = { 'accept-encoding': 'gzip' }
+  const { text } = await visit(address, to, { cookie })
+  const files = [...text.matchAll(/<(?:script|link)\b[^>]*? (?:src|href)="(\/[^"]+)"/g)].map(([, file = '']) => file)
+  let bytes = 0
+  for (const one of [to, ...files]) bytes += (await visit(address, one, { cookie, headers })).bytes
+  return round(bytes / 1_000)
+}
+
+/** Opens pages, four for each session as browsers do. @returns the share of a core that the service works while nothing happens, in percent */
+async function shareOfOpenPages(service: ChildProcess, address: string, cookies: readonly string[]): Promise<number> {
+  const open = cookies.flatMap((cookie) =>
+    Array.from({ length: streamLimits.ofSession }, () =>
+      get(`${address}/stream?seen=`, { agent: false, headers: { cookie, 'sec-fetch-site': 'same-origin' } }),
+    ),
+  )
+  const beats = open.map(async (asked) => {
+    const [response] = (await once(asked, 'response')) as [IncomingMessage]
+    if (response.statusCode !== 200) throw new Error(`a stream is answered with ${response.statusCode}`)
+    response.resume()
+  })
+  await Promise.all(beats)
+  await sleep(SETTLE_MS)
+  const { coreMs } = await timeOf(service, () => sleep(OPEN_SECONDS * 1_000))
+  for (const asked of open) asked.destroy()
+  return Number((coreMs / OPEN_SECONDS / 10).toFixed(2))
 }
 
 async function ready(url: string): Promise<void> {

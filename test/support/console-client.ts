@@ -7,6 +7,8 @@ export interface ConsoleAnswer {
   status: number
   headers: Record<string, string | string[] | undefined>
   text: string
+  /** Of the body, as it was sent: compressed, where that was asked for. */
+  bytes: number
 }
 
 interface Sent {
@@ -42,6 +44,7 @@ export function visit(address: string, path: string, sent: Sent = {}): Promise<C
           status: response.statusCode ?? 0,
           headers: response.headers,
           text: Buffer.concat(chunks).toString(),
+          bytes: Buffer.concat(chunks).length,
         }),
       )
     })
