@@ -49,7 +49,7 @@ import { storesToRead } from './storage/entitlements.ts'
 import type { Marker } from './storage/marker.ts'
 import { storesWithUpdates } from './storage/outbox.ts'
 import { storesToPublish } from './storage/publications.ts'
-import { connectStore, storeReadingOf } from './storage/store-readings.ts'
+import { connectStore, storeReadingOf } from './storage/stores.ts'
 import type { Store, StoreOrderRead } from './stores/store.ts'
 import type { Supplier } from './supplier/client.ts'
 

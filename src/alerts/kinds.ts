@@ -12,7 +12,7 @@ import { offersByProduct } from '../storage/offers.ts'
 import { type AlertEffect, type OutboxRow, outboxById } from '../storage/outbox.ts'
 import { purchaseById } from '../storage/purchases.ts'
 import { storeOrderByReference } from '../storage/store-orders.ts'
-import { lateOrderOf, storeReadingOf } from '../storage/store-readings.ts'
+import { lateOrderOf, storeReadingOf } from '../storage/stores.ts'
 import { unheldWebhooks } from '../storage/webhooks.ts'
 import type { AlertFacts as Facts } from './facts.ts'
 

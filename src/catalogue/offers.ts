@@ -23,7 +23,7 @@ import {
   putOffers,
 } from '../storage/offers.ts'
 import { enqueuePublications } from '../storage/publications.ts'
-import { ageVariants } from '../storage/store-readings.ts'
+import { ageVariants } from '../storage/stores.ts'
 import type { Catalogue } from './context.ts'
 
 /** What the facts change about the stored offers, and the database changes that store the result. */

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import path from 'node:path'
-import { clearTextWarnings } from '../config/clear-text.ts'
 import { checkedConfig, configShape, loadConfig, readJson } from '../config/config.ts'
+import { clearTextWarnings } from '../config/warnings.ts'
 import type { SupplierOffer } from '../domain/supplier.ts'
 import { sentence } from '../domain/text-layout.ts'
 import { Failure, messageOf } from '../errors.ts'

@@ -16,8 +16,7 @@ import { type Config, loadConfig, readSecretFile } from '../config/config.ts'
 import { counted, duration } from '../domain/figures.ts'
 import { sentence } from '../domain/text-layout.ts'
 import { Failure, messageOf } from '../errors.ts'
-import { type Compared, compareFigures } from '../rehearsal/compare.ts'
-import type { Figure, FiguresHead } from '../rehearsal/figures.ts'
+import { type Compared, compareFigures, type Figure, type FiguresHead, figuresOf } from '../rehearsal/figures.ts'
 import { Secret } from '../secret.ts'
 import { databaseFileOf } from '../storage/data-folder.ts'
 import { migrationsIn, openAlone, placeName } from '../storage/database-place.ts'
@@ -220,7 +219,7 @@ export async function runFigures(io: Io, { config: file, copy, at }: FiguresFlag
   })
   const sorted = [...findings].sort(([a], [b]) => Buffer.compare(Buffer.from(a), Buffer.from(b)))
   await write([head, ...sorted.map(([, finding]) => finding)])
-  const [{ figuresOf }, { policyOf }] = await Promise.all([import('../rehearsal/figures.ts'), import('../app.ts')])
+  const { policyOf } = await import('../app.ts')
   const { dialectFacts: dialect, stores } = config
   for await (const figures of figuresOf({ db, at, policy: policyOf(config), dialect, stores })) await write(figures)
   await write([{ end: end - 1 }])

@@ -1,6 +1,7 @@
 /**
  * The configuration: one JSON file for settings, the environment for secrets. It is read once, then frozen.
  */
+
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { isIP } from 'node:net'
 import path from 'node:path'
@@ -594,3 +595,10 @@ function knownKeys(shape: z.core.$ZodType, at: PropertyKey[]): string[] {
   const inner = def.element ?? def.shape?.[String(next)] ?? def.valueType
   return inner ? knownKeys(inner, rest) : []
 }
+
+/**
+ * What a process does. Several processes may share a database: `web` takes deliveries and orders, and serves the API and the
+ * console. `worker` buys, reads, syncs, publishes and hands over; one process at a time does so. `all` does both.
+ */
+export const roles = ['all', 'web', 'worker'] as const
+export type Role = (typeof roles)[number]

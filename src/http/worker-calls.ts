@@ -17,7 +17,7 @@ import {
   insertWorkerCall,
   openWorkerCalls,
   withdrawWorkerCall,
-} from '../storage/worker-calls.ts'
+} from '../storage/worker.ts'
 import type { Call, Operation } from './operation.ts'
 
 /** The facts about the worker that a process knows; see `Processes`. */

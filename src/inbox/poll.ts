@@ -20,7 +20,7 @@ import {
   type StoreReading,
   storeReadingOf,
   storesToPoll,
-} from '../storage/store-readings.ts'
+} from '../storage/stores.ts'
 import type { NotConfirmed, Store, StoreOrderRead } from '../stores/store.ts'
 import type { StoreOrderTaken, TakeOrder } from './supplier-events.ts'
 

@@ -19,7 +19,7 @@ import {
 } from '../storage/key-pages.ts'
 import type { LicenceKey } from '../storage/licence-keys.ts'
 import { type Offer, offersByProduct } from '../storage/offers.ts'
-import { proveStore } from '../storage/store-proofs.ts'
+import { proveStore } from '../storage/stores.ts'
 
 export type Pages = Pick<Context, 'db' | 'vault' | 'now' | 'newId'> & {
   /** For how many days after its order a page shows keys. */

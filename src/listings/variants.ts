@@ -16,7 +16,7 @@ import {
 import { offersBySku } from '../storage/offers.ts'
 import { enqueuePublications, pausePublishing } from '../storage/publications.ts'
 import { syncWithNewOffers } from '../storage/runs.ts'
-import { putStoreReading, storeReadingOf } from '../storage/store-readings.ts'
+import { putStoreReading, storeReadingOf } from '../storage/stores.ts'
 import type { Store, StoreVariant } from '../stores/store.ts'
 import { isForeign, isToCreate, knownOf, newListing, type SellingStore, variantToCreate } from './assess.ts'
 import type { Publisher } from './publish.ts'

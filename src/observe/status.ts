@@ -1,6 +1,5 @@
 import { allAlertChannels, countOpenAlerts } from '../storage/alerts.ts'
 import { allBalanceAccounts, latestBalance } from '../storage/balance.ts'
-import { allCallbackSecrets } from '../storage/callback-secrets.ts'
 import { type Database, first } from '../storage/database.ts'
 import { countDeliveries } from '../storage/deliveries.ts'
 import { countDiscrepancies } from '../storage/discrepancies.ts'
@@ -12,7 +11,7 @@ import { countOutbox } from '../storage/outbox.ts'
 import { allPublishing } from '../storage/publications.ts'
 import { countByState } from '../storage/purchases.ts'
 import { lastCompleteSweep, lastCompleteSync, lastEndedSync } from '../storage/runs.ts'
-import { readProofs } from '../storage/store-proofs.ts'
+import { allCallbackSecrets, readProofs } from '../storage/stores.ts'
 
 export type StoredStatus = Awaited<ReturnType<typeof readStatus>>
 

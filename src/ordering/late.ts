@@ -1,12 +1,18 @@
+import { heldAlertMs, holdReasons } from '../domain/hold.ts'
+import { holdLabels } from '../domain/labels.ts'
 import { finalStates } from '../domain/purchase.ts'
-import type { Change } from '../storage/database.ts'
-import { enqueueUpdate, type UpdateEffect } from '../storage/outbox.ts'
-import type { Purchase } from '../storage/purchases.ts'
+import { holdToReport } from '../domain/store-update.ts'
+import { type Change, StaleWrite } from '../storage/database.ts'
+import { enqueueAlert, enqueueUpdate, type UpdateEffect } from '../storage/outbox.ts'
+import { changePurchase, heldUnsaid, type Purchase } from '../storage/purchases.ts'
 import { lateOrders } from '../storage/store-orders.ts'
+import { load } from './advance.ts'
+import type { Ordering } from './context.ts'
+import { pushUpdate, unitsLeft } from './effects.ts'
 import type { Fulfilment } from './fulfil.ts'
 import { type OrderStanding, standingOf } from './order-view.ts'
 
-/** The most orders that one call finds late. The next call finds the others. */
+/** The most orders that one call finds late, and the most purchases of one reason that it alerts of. The next call finds the others. */
 const BATCH = 100
 const MINUTE = 60_000
 /** Later than this after it became late, an order is no news: such an order waited before Quayside reported late orders. */
@@ -87,3 +93,39 @@ export const countLate = (standing: OrderStanding) => ({
   here: standing.lines.reduce((sum, { delivered }) => sum + delivered, 0),
   coming: lateUnits(standing).reduce((sum, { units }) => sum + units, 0),
 })
+
+/** Alerts people and stores, once for each hold, of purchases that are held longer than the reason of the hold should take. */
+export async function alertHeld(ordering: Pick<Ordering, 'db' | 'now' | 'newId' | 'wake'>): Promise<void> {
+  const { db, now } = ordering
+  for (const reason of holdReasons) {
+    const after = heldAlertMs[reason]
+    if (after === null) continue
+    const held = await db.query(heldUnsaid(reason, now() - after, BATCH))
+    for (const { id } of held) await alertOne(ordering, id)
+    if (held.length > 0) ordering.wake('outbox')
+  }
+}
+
+async function alertOne(ordering: Pick<Ordering, 'db' | 'now' | 'newId'>, id: string): Promise<void> {
+  const { db, now } = ordering
+  const loaded = await load(ordering, id)
+  if (!loaded?.purchase.holdReason) return
+  const { store, reference } = loaded.name
+  const { orderId, holdReason: reason, holdReported, heldAt, note, quantity } = loaded.purchase
+  const words = `the paid order ${reference} of ${store} waits since ${new Date(heldAt ?? 0).toISOString()}: ${note ?? holdLabels[reason].means}`
+  const payload = { note: words, store, reference, purchaseId: id, reason }
+  const alert = enqueueAlert(ordering, { type: 'order_held', occasion: `${id}:${reason}:${heldAt}`, payload, orderId })
+  const unsaid = holdToReport(holdReported, reason, true)
+  if (unsaid === undefined) return void (await db.commit([alert]))
+  const held = { purchaseId: id, units: quantity - unitsLeft(loaded), reason: unsaid }
+  try {
+    await db.commit([
+      alert,
+      changePurchase(loaded.purchase, { holdReported: unsaid }, now()),
+      pushUpdate(ordering, { loaded, now: now() }, { type: 'line.held', payload: held }),
+    ])
+  } catch (error) {
+    // The purchase has just gone on, or is held for another reason. The next call sees its new state.
+    if (!(error instanceof StaleWrite)) throw error
+  }
+}

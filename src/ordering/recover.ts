@@ -33,10 +33,9 @@ import {
 } from '../storage/purchases.ts'
 import { interruptSweeps } from '../storage/runs.ts'
 import { advance } from './advance.ts'
-import { leaseMs, type Ordering } from './context.ts'
+import { leaseMs, noteIntent, type Ordering } from './context.ts'
 import { openKey } from './effects.ts'
 import { adoptOrders } from './intake.ts'
-import { noteIntent } from './last-requests.ts'
 
 const BATCH = 500
 /** The most `unknown` purchases whose not-found proof starts over as soon as the process starts. */

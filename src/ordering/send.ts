@@ -11,9 +11,8 @@ import { assertNoFreeze } from '../storage/freezes.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
 import { assertWithinCap, type Purchase, type PurchaseUpdate, purchaseById } from '../storage/purchases.ts'
 import { advance, type Given, type Loaded, moveBy } from './advance.ts'
-import { deadlineMs, expectedOf, leaseMs, type Ordering, readSince } from './context.ts'
+import { deadlineMs, expectedOf, forgetIntent, leaseMs, noteIntent, type Ordering, readSince } from './context.ts'
 import { capsOf } from './guards.ts'
-import { forgetIntent, noteIntent } from './last-requests.ts'
 import { notePrice } from './one-first.ts'
 
 /**

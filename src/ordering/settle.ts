@@ -31,7 +31,7 @@ import {
   type StoreOrder,
   storeOrderById,
 } from '../storage/store-orders.ts'
-import { insertLateOrder } from '../storage/store-readings.ts'
+import { insertLateOrder } from '../storage/stores.ts'
 import { type Given, load, type Move, moveBy } from './advance.ts'
 import type { Ordering } from './context.ts'
 import { plannedPurchase } from './effects.ts'

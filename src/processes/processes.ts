@@ -1,13 +1,12 @@
 /** The processes on one database: which of them is the worker, and what each must know of the others. */
 
-import { silentAfterMs } from '../domain/silence.ts'
 import type { NextRuns } from '../http/operation.ts'
 import type { Log } from '../log.ts'
 import type { ServiceDatabase } from '../storage/database-place.ts'
 import { clearSetting, jsonSetting } from '../storage/settings.ts'
-import type { WorkerLease } from '../storage/worker-lease.ts'
+import type { WorkerLease } from '../storage/worker.ts'
 import type { Acts, SupplierReport } from './acting.ts'
-import { type AddressParts, supplierInUse } from './supplier-in-use.ts'
+import { type AddressParts, silentAfterMs, supplierInUse } from './supplier-in-use.ts'
 
 /** What the worker writes about itself into the database at each tick. */
 export interface WorkerReport {

@@ -3,11 +3,17 @@
  * database belong to one account: a process that is configured for another account must not silently become the worker.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { silentAfterMs } from '../domain/silence.ts'
 import { messageOf } from '../errors.ts'
 import type { Log } from '../log.ts'
 import type { Database } from '../storage/database.ts'
 import { jsonSetting } from '../storage/settings.ts'
+
+const SILENT_MS = 30_000
+/** Rare ticks need a longer limit, because a process writes its message once a tick, and another reads it once a tick. */
+const SILENT_TICKS = 3
+
+/** Returns for how long a silent process has not repeated its message to the others. @param tickMs the time between its ticks */
+export const silentAfterMs = (tickMs: number): number => Math.max(SILENT_MS, SILENT_TICKS * tickMs)
 
 export interface AddressParts {
   db: Database

@@ -55,7 +55,7 @@ import {
   storesMade,
   unattachedPage,
 } from '../storage/restores.ts'
-import { noteServer, type WorkerLease, workerDatabase } from '../storage/worker-lease.ts'
+import { noteServer, type WorkerLease, workerDatabase } from '../storage/worker.ts'
 import { sweep } from './sweep.ts'
 
 /** The most pages of a scan. A scan reads as many as a sweep: the whole list, if need be. */

@@ -2,13 +2,13 @@
  * A kind of store as one value: all that the program knows of the kind before it opens such a store. `kinds.ts` lists the kinds.
  * A kind loads its adapter when a store is opened, and its questions when `stores add` runs.
  */
+
 import type { z } from 'zod'
 import type { StorePolicy } from '../domain/listing.ts'
 import type { KeyWay } from '../domain/store-update.ts'
 import type { Secret } from '../secret.ts'
 import type { Connecting } from './connection.ts'
-import type { NewShop } from './first-look.ts'
-import type { Store, StoreFinding } from './store.ts'
+import type { NotConfirmed, Store, StoreFinding, StoreVariant } from './store.ts'
 import type { everyShop, everyStore } from './store-settings.ts'
 
 type StoreShape = z.ZodObject<{ kind: z.ZodLiteral<string> } & typeof everyStore>
@@ -119,3 +119,37 @@ export interface ShopAnswers {
 
 /** What a person can do about a shop that does not work yet: correct the key or the address, try again, or stop. */
 export type ShopCorrection = 'key' | 'address' | 'again' | 'stop'
+
+/** What `stores add` reads from a shop, of any kind, before the shop is in the configuration. */
+export interface NewShop {
+  /** Tries the credentials. Nothing changes in the shop. */
+  test: () => Promise<ShopStanding>
+  /** Reads the variants of the shop. `isWhole`: false where the shop has more variants than were read. */
+  variants: () => ReturnType<typeof firstVariants>
+  close: () => Promise<void>
+}
+
+export interface ShopStanding {
+  findings: StoreFinding[]
+  /** ISO 4217; null where the currency cannot be read. */
+  currency: string | null
+  /** Why Quayside cannot put products on sale in the shop; null: it can. Matters only for the setting `create: "publish"`. */
+  cannotPublish: string | null
+}
+
+/** Reads the variants of a shop. @param pagesMax the most pages that are read: a person is waiting for the result */
+export async function firstVariants(
+  variants: NonNullable<Store['variants']>,
+  pagesMax: number,
+): Promise<{ outcome: 'read'; items: StoreVariant[]; isWhole: boolean } | NotConfirmed> {
+  const items: StoreVariant[] = []
+  let cursor: string | null = null
+  for (let pages = 0; pages < pagesMax; pages += 1) {
+    const page = await variants(cursor)
+    if (page.outcome !== 'read') return page
+    items.push(...page.items)
+    if (page.next === null) return { outcome: 'read', items, isWhole: true }
+    cursor = page.next
+  }
+  return { outcome: 'read', items, isWhole: false }
+}

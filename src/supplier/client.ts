@@ -22,7 +22,6 @@ import { Secret } from '../secret.ts'
 import { classify, differenceText, unreadIn } from './classify.ts'
 import { parseOffer } from './offer-record.ts'
 import { createPacer } from './rate-limit.ts'
-import { createReach } from './reach.ts'
 import {
   type Answers,
   createAnswers,
@@ -43,7 +42,7 @@ import {
   watchRecord,
 } from './read.ts'
 import { parseBalance, parseOrder, parseWebhook, type Read, unreadField, unwrap, writeInstant } from './records.ts'
-import { ANSWER_MAX_BYTES, type Connections, type Exchange, type Network, sockets } from './request.ts'
+import { ANSWER_MAX_BYTES, type Connections, createReach, type Exchange, type Network, sockets } from './request.ts'
 
 type Given = Pick<SupplierLink, 'dialect' | 'apiKey' | 'now' | 'sleep' | 'random'>
 

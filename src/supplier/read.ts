@@ -5,7 +5,6 @@ import type { Placement, SupplierOrder } from '../domain/supplier.ts'
 import { Failure, type FailureReason } from '../errors.ts'
 import type { Secret } from '../secret.ts'
 import { type Pacer, rateHint, rateLimited, retryAfterMs } from './rate-limit.ts'
-import { noAnswerText } from './reach.ts'
 import {
   asCount,
   asFlag,
@@ -26,6 +25,7 @@ import {
   exchange,
   headerText,
   type Network,
+  noAnswerText,
   PAGE_MAX_BYTES,
   type Request,
 } from './request.ts'

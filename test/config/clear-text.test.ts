@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { isClearText } from '../../src/config/clear-text.ts'
+import { isClearText } from '../../src/config/warnings.ts'
 
 describe('what is sent to an address', () => {
   test.each([

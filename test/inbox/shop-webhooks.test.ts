@@ -1,6 +1,6 @@
 /** The webhooks that shops are asked to make for us. */
 import { expect, test } from 'vitest'
-import { provisionShops } from '../../src/inbox/shop-webhooks.ts'
+import { provisionShops } from '../../src/inbox/webhooks.ts'
 import { createLog } from '../../src/log.ts'
 import { listOutbox } from '../../src/storage/outbox.ts'
 import type { Store } from '../../src/stores/store.ts'

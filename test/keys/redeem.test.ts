@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { configShape } from '../../src/config/config.ts'
-import { redeemText } from '../../src/keys/redeem.ts'
+import { redeemText } from '../../src/keys/page.ts'
 import { openKeyPage } from '../support/key-page.ts'
 
 const MINUTE = 60_000

@@ -1,7 +1,6 @@
 /** What a process remembers of the last request of a purchase: from when on its order may be proven absent. */
 import { expect, test } from 'vitest'
-import { freshPace } from '../../src/ordering/context.ts'
-import { forgetIntent, noteIntent, rememberedOf } from '../../src/ordering/last-requests.ts'
+import { forgetIntent, freshPace, noteIntent, rememberedOf } from '../../src/ordering/context.ts'
 
 const HOUR = 3_600_000
 

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { oneOfProcesses } from '../../src/processes/processes.ts'
 import { supplierInUse } from '../../src/processes/supplier-in-use.ts'
 import type { Database } from '../../src/storage/database.ts'
-import type { WorkerLease } from '../../src/storage/worker-lease.ts'
+import type { WorkerLease } from '../../src/storage/worker.ts'
 import { memoryDatabase, TEST_NOW } from '../support/database.ts'
 
 const [ONE, OTHER] = ['https://one.example/v1', 'https://other.example/v1']

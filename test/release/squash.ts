@@ -2,7 +2,7 @@
 import { readdirSync, rmSync, writeFileSync } from 'node:fs'
 import Connection from 'better-sqlite3'
 import { type Migration, readMigrations } from '../../src/storage/migration-files.ts'
-import { migrate } from '../../src/storage/sqlite/migrate.ts'
+import { migrate } from '../../src/storage/sqlite/open.ts'
 
 /** @returns the name of the file of a migration, such as `0001-tables.sql` */
 export const fileOf = ({ version, name }: Pick<Migration, 'version' | 'name'>): string =>

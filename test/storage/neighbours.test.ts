@@ -6,9 +6,9 @@ import Connection from 'better-sqlite3'
 import pg from 'pg'
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { type Migration, readMigrations } from '../../src/storage/migration-files.ts'
-import { migrate as migratePostgres } from '../../src/storage/postgres/migrate.ts'
+import { migrate as migratePostgres } from '../../src/storage/postgres/open.ts'
 import { encodeValue } from '../../src/storage/postgres/translation.ts'
-import { migrate as migrateSqlite } from '../../src/storage/sqlite/migrate.ts'
+import { migrate as migrateSqlite } from '../../src/storage/sqlite/open.ts'
 import {
   earlierVersion,
   presentVersion,

@@ -7,8 +7,13 @@ import pg from 'pg'
 import { describe, expect, inject, onTestFinished, test } from 'vitest'
 import { type Change, type Database, first, StaleWrite } from '../../src/storage/database.ts'
 import { readMigrations } from '../../src/storage/migration-files.ts'
-import { migrate } from '../../src/storage/postgres/migrate.ts'
-import { checkPostgres, connectionOf, type OpenOptions, openPostgres } from '../../src/storage/postgres/open.ts'
+import {
+  checkPostgres,
+  connectionOf,
+  migrate,
+  type OpenOptions,
+  openPostgres,
+} from '../../src/storage/postgres/open.ts'
 import * as schema from '../../src/storage/schema.ts'
 import { settings } from '../../src/storage/schema.ts'
 import { build } from '../../src/storage/statement.ts'

@@ -4,7 +4,7 @@ import { getTableConfig, SQLiteSyncDialect, SQLiteTable } from 'drizzle-orm/sqli
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { readMigrations } from '../../src/storage/migration-files.ts'
 import * as schema from '../../src/storage/schema.ts'
-import { migrate } from '../../src/storage/sqlite/migrate.ts'
+import { migrate } from '../../src/storage/sqlite/open.ts'
 
 interface Shape {
   columns: { name: string; type: string; notNull: boolean; default: string | null }[]

@@ -2,7 +2,7 @@
 import { createHmac } from 'node:crypto'
 import { expect, onTestFinished, test } from 'vitest'
 import { Secret } from '../../src/secret.ts'
-import { earlierSecretsSince } from '../../src/stores/earlier-secrets.ts'
+import { earlierSecretsSince } from '../../src/stores/shop-secrets.ts'
 import { shopifyStore } from '../../src/stores/shopify/shopify.ts'
 import { memoryDatabase, TEST_NOW } from '../support/database.ts'
 

@@ -2,11 +2,11 @@
 import { describe, expect, test } from 'vitest'
 import { causeOfNoAnswer, jsonIn, TooLong, textOf } from '../../src/stores/connection.ts'
 import { clockFindings } from '../../src/stores/findings.ts'
-import { firstVariants } from '../../src/stores/first-look.ts'
 import { handingOver } from '../../src/stores/shop-hand-over.ts'
 import { shopify } from '../../src/stores/shopify/kind.ts'
 import { questions as ofShopify } from '../../src/stores/shopify/questions.ts'
 import type { StorePage, StoreVariant } from '../../src/stores/store.ts'
+import { firstVariants } from '../../src/stores/store-kind.ts'
 import { wooCommerce } from '../../src/stores/woocommerce/kind.ts'
 import { questions as ofWooCommerce } from '../../src/stores/woocommerce/questions.ts'
 

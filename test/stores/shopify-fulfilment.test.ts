@@ -1,6 +1,6 @@
 /** Orders that Shopify holds, splits, fulfils by itself or has not all the money of: what their customers get, and who learns of it. */
 import { describe, expect, test } from 'vitest'
-import { alertHeld } from '../../src/ordering/held.ts'
+import { alertHeld } from '../../src/ordering/late.ts'
 import { takeByHand } from '../../src/ordering/shop-orders.ts'
 import { listOutbox } from '../../src/storage/outbox.ts'
 import { openShopifyApp, SHOP } from '../support/shopify-app.ts'

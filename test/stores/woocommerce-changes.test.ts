@@ -1,7 +1,7 @@
 /** What an order of WooCommerce entitles its customer to, whatever its merchant does after it was paid. */
 import { describe, expect, test } from 'vitest'
 import { changeListing } from '../../src/listings/actions.ts'
-import { alertHeld } from '../../src/ordering/held.ts'
+import { alertHeld } from '../../src/ordering/late.ts'
 import { takeByHand } from '../../src/ordering/shop-orders.ts'
 import { wooCommerceThatChanges } from '../support/changing-shop.ts'
 import { openShopApp, SHOP } from '../support/shop-app.ts'

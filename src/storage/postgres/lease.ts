@@ -9,7 +9,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Failure, messageOf } from '../../errors.ts'
 import type { Log } from '../../log.ts'
-import type { WorkerLease } from '../worker-lease.ts'
+import type { WorkerLease } from '../worker.ts'
 import { type Engine, end } from './postgres.ts'
 
 export interface Candidate {

@@ -18,8 +18,18 @@ import type { SQLWrapper } from 'drizzle-orm'
 import type pg from 'pg'
 import { Failure, messageOf } from '../../errors.ts'
 import { camelCase, rowReader } from '../compiled-statement.ts'
-import { type Change, type Database, type RowCount, type RowOf, StaleWrite } from '../database.ts'
-import { type FatalOptions, faultyStatement, keyRefused, type QueuedCommit, rejectAll } from '../queued-commit.ts'
+import {
+  type Change,
+  type Database,
+  type FatalOptions,
+  faultyStatement,
+  keyRefused,
+  type QueuedCommit,
+  type RowCount,
+  type RowOf,
+  rejectAll,
+  StaleWrite,
+} from '../database.ts'
 import { type PipelineStatement, runPipeline } from './pipeline.ts'
 import { compile, encodeValue, types } from './translation.ts'
 

@@ -6,8 +6,7 @@ import type { Database } from '../database.ts'
 import type { ListingRow } from '../listings.ts'
 import { readMigrations } from '../migration-files.ts'
 import { statement } from '../statement.ts'
-import { migrate } from './migrate.ts'
-import { makePrivate } from './open.ts'
+import { makePrivate, migrate } from './open.ts'
 import { sqliteDatabase } from './sqlite.ts'
 
 /** How much of a snapshot SQLite keeps in memory before it writes to the snapshot's file, as KiB with a minus sign. */

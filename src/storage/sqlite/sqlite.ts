@@ -16,8 +16,18 @@ import type { SQLWrapper } from 'drizzle-orm'
 import { SQLiteSyncDialect } from 'drizzle-orm/sqlite-core'
 import { Failure, messageOf } from '../../errors.ts'
 import { camelCase, rowReader, statementCompiler } from '../compiled-statement.ts'
-import { type Change, type Database, type RowCount, type RowOf, StaleWrite } from '../database.ts'
-import { type FatalOptions, faultyStatement, keyRefused, type QueuedCommit, rejectAll } from '../queued-commit.ts'
+import {
+  type Change,
+  type Database,
+  type FatalOptions,
+  faultyStatement,
+  keyRefused,
+  type QueuedCommit,
+  type RowCount,
+  type RowOf,
+  rejectAll,
+  StaleWrite,
+} from '../database.ts'
 
 type Member = QueuedCommit<{ prepared: Prepared; params: unknown[]; rows: RowCount }>
 

@@ -2,14 +2,14 @@ import { createHmac } from 'node:crypto'
 import type { Context } from '../../context.ts'
 import { codeOf, Failure } from '../../errors.ts'
 import { Secret } from '../../secret.ts'
+import type { Database } from '../../storage/database.ts'
+import { insertAudit } from '../../storage/evidence.ts'
 import {
   allCallbackSecrets,
   type CallbackSecret,
   endCallbackSecrets,
   insertCallbackSecret,
-} from '../../storage/callback-secrets.ts'
-import type { Database } from '../../storage/database.ts'
-import { insertAudit } from '../../storage/evidence.ts'
+} from '../../storage/stores.ts'
 
 /**
  * Returns the headers that let a store verify a callback with any Standard Webhooks library.

@@ -1,6 +1,12 @@
 import { Secret } from '../../secret.ts'
-import { firstVariants, type NewShop } from '../first-look.ts'
-import type { AskHidden, ShopAnswers, ShopCredentials, ShopQuestions } from '../store-kind.ts'
+import {
+  type AskHidden,
+  firstVariants,
+  type NewShop,
+  type ShopAnswers,
+  type ShopCredentials,
+  type ShopQuestions,
+} from '../store-kind.ts'
 import { isLoopback } from '../store-settings.ts'
 import { readVariantPage } from './catalogue.ts'
 import { call, openShop } from './client.ts'

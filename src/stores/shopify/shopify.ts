@@ -6,6 +6,7 @@ import { ORDERS_MAX } from './documents.ts'
 import { tryShop } from './findings.ts'
 import { closeOrder, fulfil, remark, resend } from './hand-over.ts'
 import {
+  provisionWebhooks,
   readChangedOrders,
   readOrderByReference,
   readOrdersNow,
@@ -13,7 +14,6 @@ import {
   takeRetryTag,
   verifyDelivery,
 } from './orders.ts'
-import { provisionWebhooks } from './webhooks.ts'
 
 export interface ShopifyOptions extends ShopOptions {
   /** Since when `credentials` have held a `previousSecret` in addition to the secret, epoch ms. Default: since now. */

@@ -5,8 +5,14 @@ import { ITEMS_MAX, openShop, PAGE_SIZE, type ShopOptions } from './client.ts'
 import { tryShop } from './findings.ts'
 import { closeOrder, fulfil, type HandOverShop, remark, reportLate, resend, sendWaiting } from './hand-over.ts'
 import type { WooCommerceSettings } from './kind.ts'
-import { PAID_STATUSES, readChangedOrders, readOrdersNow, readStoreOrder, verifyDelivery } from './orders.ts'
-import { provisionWebhook } from './webhooks.ts'
+import {
+  PAID_STATUSES,
+  provisionWebhook,
+  readChangedOrders,
+  readOrdersNow,
+  readStoreOrder,
+  verifyDelivery,
+} from './orders.ts'
 
 export interface WooCommerceOptions extends ShopOptions {
   /** The secret has letters and digits only, because WordPress decodes entities in it. */

@@ -21,7 +21,7 @@ import { currentEpoch, RESTORE_ACTOR, restoreHold } from '../../../src/storage/r
 import { purchases } from '../../../src/storage/schema.ts'
 import { openDatabase } from '../../../src/storage/sqlite/open.ts'
 import { build } from '../../../src/storage/statement.ts'
-import type { WorkerLease } from '../../../src/storage/worker-lease.ts'
+import type { WorkerLease } from '../../../src/storage/worker.ts'
 import { databaseFile, TEST_NOW } from '../../support/database.ts'
 import { freePort } from '../../support/free-port.ts'
 import { run, withDatabase } from '../../support/postgres-server.ts'

@@ -1,6 +1,5 @@
 import { Secret } from '../../../src/secret.ts'
-import { firstVariants } from '../../../src/stores/first-look.ts'
-import type { ShopQuestions } from '../../../src/stores/store-kind.ts'
+import { firstVariants, type ShopQuestions } from '../../../src/stores/store-kind.ts'
 import { cornerStore, tryTill } from './corner.ts'
 import { corner } from './kind.ts'
 

@@ -1,5 +1,6 @@
-/** Which addresses of a configuration are reached unencrypted over a public network. */
+/** What a person should know of a configuration that is accepted. */
 import { BlockList, isIP, isIPv6 } from 'node:net'
+import { kindOf } from '../stores/kinds.ts'
 import type { Config } from './config.ts'
 
 /** Returns one sentence for each address at which this configuration sends data over a public network unencrypted. */
@@ -51,3 +52,17 @@ export function isClearText(address: string): boolean {
   const host = hostname.replaceAll(/^\[|\]$|\.$/g, '')
   return isIP(host) === 0 ? !PRIVATE_NAMES.test(host) : !PRIVATE.check(host, isIPv6(host) ? 'ipv6' : 'ipv4')
 }
+
+/** Returns one sentence for each shop whose configuration is older than the page of keys and does not say how keys reach customers. */
+export const keyWayWarnings = ({
+  stores,
+}: {
+  stores: readonly Pick<Config['stores'][number], 'id' | 'kind' | 'deliver'>[]
+}) =>
+  stores
+    .filter((store) => store.deliver === undefined && kindOf(store).shop !== null)
+    .map(({ id }) => `${id} does not say how keys reach its customers: they go in plain text, without a page of keys`)
+
+/** What to do about a warning of `keyWayWarnings`. */
+export const SAY_HOW =
+  'set "deliver" of the store to "link" or "both", which need publicUrl, or to "keys" to leave it so'

@@ -1,8 +1,8 @@
 import { sql } from 'drizzle-orm'
-import type { Change } from './database.ts'
-import { lateOrders, storeReadings } from './schema.ts'
+import type { Change, Database } from './database.ts'
+import { callbackSecrets, lateOrders, settings, storeReadings } from './schema.ts'
 import { build, change, statement } from './statement.ts'
-import { bringForward, changeBy, deleteBy, insertOnce, rowsBy } from './table.ts'
+import { bringForward, changeBy, deleteBy, insertInto, insertOnce, rowsBy } from './table.ts'
 
 export type StoreReading = typeof storeReadings.$inferSelect
 export type LateOrder = typeof lateOrders.$inferSelect
@@ -47,3 +47,41 @@ export const dropLateOrder = deleteBy(lateOrders, ['store', 'reference'])
 
 /** Makes the late orders of a store wait no longer than until this instant. */
 export const hastenLateOrders = bringForward(lateOrders, ['store'], 'notBefore')
+
+/** How it was first proven that customers of a store get at their keys: one opened a page, or a person confirmed a mail. */
+export interface StoreProof {
+  at: number
+  by: 'page' | 'mail'
+  /** The store's own number of the order. */
+  order: string
+  /** The person who confirmed the mail. */
+  actor?: string
+}
+
+const PREFIX = 'proof:'
+
+const insertProof = insertOnce(settings)
+
+const proofsWithin = rowsBy(settings, ['name >', 'name <'])
+
+/** Stores the proof of a store. The first proof counts: a later one changes nothing. */
+export const proveStore = (store: string, proof: StoreProof): Change =>
+  insertProof({ name: `${PREFIX}${store}`, value: JSON.stringify(proof), changedAt: proof.at })
+
+/** Reads the proofs of all stores, by the ids of the stores. */
+export async function readProofs(db: Pick<Database, 'query'>): Promise<Map<string, StoreProof>> {
+  // A semicolon sorts right after a colon.
+  const rows = await db.query(proofsWithin(PREFIX, 'proof;'))
+  return new Map(rows.map(({ name, value }) => [name.slice(PREFIX.length), JSON.parse(value) as StoreProof]))
+}
+
+export type CallbackSecret = typeof callbackSecrets.$inferSelect
+
+/** Rotations of the callback secrets of all stores, oldest first; a store whose secret was never changed has none. */
+export const allCallbackSecrets = rowsBy(callbackSecrets, [], callbackSecrets.store, callbackSecrets.generation)
+
+/** Stores a rotation. A unique key refuses a second rotation of the store to the same generation. */
+export const insertCallbackSecret = insertInto(callbackSecrets)
+
+/** Ends a store's earlier secrets at this instant, where rotations left them valid for longer. */
+export const endCallbackSecrets = bringForward(callbackSecrets, ['store'], 'previousUntil')
