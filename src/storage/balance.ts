@@ -1,8 +1,8 @@
-import { and, desc, eq, gte, inArray, isNotNull, isNull, lt, lte, or, sql } from 'drizzle-orm'
+import { and, desc, eq, gte, inArray, isNotNull, isNull, lt, or, sql } from 'drizzle-orm'
 import type { Change } from './database.ts'
 import { balanceAccounts, balanceMovements, balanceReadings, discrepancies, purchases } from './schema.ts'
 import { build, change, statement } from './statement.ts'
-import { changeSeen, countBy, deleteBy, firstBy, insertInto, page, rowsBy } from './table.ts'
+import { changeSeen, countBy, deleteBy, firstBy, insertInto, page, rowsBy, setBy } from './table.ts'
 
 export type BalanceAccount = typeof balanceAccounts.$inferSelect
 export type BalanceMovement = typeof balanceMovements.$inferSelect
@@ -139,12 +139,10 @@ export const forgetMovements = deleteBy(balanceMovements, ['id <'])
 export const suspectAccounts = rowsBy(balanceAccounts, [isNotNull(balanceAccounts.suspectFrom)])
 
 /** Notes that a sweep looked for the cause of falls since an instant. A fall judged after the sweep began stays suspect. */
-export const clearSuspicion = change('any', (suspectFrom: number, begunAt: number) =>
-  build
-    .update(balanceAccounts)
-    .set({ suspectFrom: null, version: sql`${balanceAccounts.version} + 1` })
-    .where(and(gte(balanceAccounts.suspectFrom, suspectFrom), lte(balanceAccounts.judgedAt, begunAt))),
-)
+export const clearSuspicion = setBy('any', balanceAccounts, ['suspectFrom >=', 'judgedAt <='], {
+  suspectFrom: null,
+  version: sql`${balanceAccounts.version} + 1`,
+})
 
 const newestReading = [desc(balanceReadings.readAt), desc(balanceReadings.id)]
 

@@ -1,10 +1,10 @@
-import { and, eq, gt, inArray, isNull, lt, ne, sql } from 'drizzle-orm'
+import { and, eq, inArray, isNull, lt, ne, sql } from 'drizzle-orm'
 import { isOver, purchaseStates } from '../domain/purchase.ts'
 import type { Change } from './database.ts'
 import { isDuePlacement } from './purchases.ts'
 import { entitlementLines, entitlements, purchases } from './schema.ts'
 import { build, change, statement, uniqueKey } from './statement.ts'
-import { changeBy, insertInto, rowsBy, someBy } from './table.ts'
+import { changeBy, insertInto, rowsBy, setBy, setOne, someBy } from './table.ts'
 
 export type EntitlementRow = typeof entitlements.$inferSelect
 export type EntitlementLine = typeof entitlementLines.$inferSelect
@@ -96,26 +96,23 @@ export const putEntitlementLine = change(1, (row: EntitlementLine) => {
 })
 
 /** Cancels an order of a backend for good, whatever people have decided. An order of a shop stays as the shop has it. */
-export const cancelEntitlement = change('any', (orderId: string, now: number) =>
-  build
-    .update(entitlements)
-    .set({
-      standing: 'cancelled',
-      standingSince: now,
-      revision: sql`${entitlements.revision} + 1`,
-      settledRevision: sql`${entitlements.revision} + 1`,
-    })
-    .where(and(eq(entitlements.orderId, orderId), eq(entitlements.readAt, ALWAYS_FRESH))),
-)
-/** Has an order compared with its purchases at the next tick, because something of the order changed here. */
-export const settleSoon = change('any', (orderId: string, now: number) =>
-  build.update(entitlements).set({ settleAt: now }).where(eq(entitlements.orderId, orderId)),
+export const cancelEntitlement = setOne(
+  'any',
+  entitlements,
+  ['orderId', eq(entitlements.readAt, ALWAYS_FRESH)],
+  'standingSince',
+  {
+    standing: 'cancelled',
+    revision: sql`${entitlements.revision} + 1`,
+    settledRevision: sql`${entitlements.revision} + 1`,
+  },
 )
 
+/** Has an order compared with its purchases at the next tick, because something of the order changed here. */
+export const settleSoon = setOne('any', entitlements, ['orderId'], 'settleAt')
+
 /** Does the same as `settleSoon`, and nothing of the order is bought or delivered before the comparison. */
-export const settleFirst = change('any', (orderId: string, now: number) =>
-  build.update(entitlements).set({ settleAt: now, settledRevision: -1 }).where(eq(entitlements.orderId, orderId)),
-)
+export const settleFirst = setOne('any', entitlements, ['orderId'], 'settleAt', { settledRevision: -1 })
 
 /** After a restore, grants a line again the units that were bought before, but no more than the units that it has now. */
 export const grantUnits = change(
@@ -138,14 +135,14 @@ export const grantUnits = change(
 )
 
 /** After a restore, has orders with ungranted units compared again: people's decisions on such units are lost. */
-export const settleUngranted = change('any', (now: number) =>
-  build
-    .update(entitlements)
-    .set({ settleAt: now })
-    .where(
-      sql`exists (select 1 from entitlement_lines el where el.store = ${entitlements.store}
-        and el.reference = ${entitlements.reference} and el.units > el.granted)`,
-    ),
+export const settleUngranted = setOne(
+  'any',
+  entitlements,
+  [
+    sql`exists (select 1 from entitlement_lines el where el.store = ${entitlements.store}
+      and el.reference = ${entitlements.reference} and el.units > el.granted)`,
+  ],
+  'settleAt',
 )
 
 const settledAndPaid = change(1, (orderId: string, purchaseId: string, since: number) =>
@@ -240,12 +237,7 @@ export const entitledNow = statement((purchaseId: string) =>
 )
 
 /** Makes people's decisions count at a later revision too. The caller has checked that the later one takes no units back. */
-export const keepDecisions = change('any', (orderId: string, from: number, to: number) =>
-  build
-    .update(purchases)
-    .set({ decidedRevision: to })
-    .where(and(eq(purchases.orderId, orderId), eq(purchases.decidedRevision, from))),
-)
+export const keepDecisions = setOne('any', purchases, ['orderId', 'decidedRevision'], 'decidedRevision')
 
 /**
  * Orders that were not taken, and not read since an instant. The row with the newest revision of a store is left out, because the
@@ -289,9 +281,6 @@ export const forgetEntitlement = (store: string, reference: string, before: numb
 ]
 
 /** After a clock was put back, makes every reading that is dated in the future count as an old one. */
-export const distrustReadings = change('any', (now: number) =>
-  build
-    .update(entitlements)
-    .set({ readAt: 0 })
-    .where(and(gt(entitlements.readAt, now), ne(entitlements.readAt, ALWAYS_FRESH))),
-)
+export const distrustReadings = setBy('any', entitlements, ['readAt >', ne(entitlements.readAt, ALWAYS_FRESH)], {
+  readAt: 0,
+})

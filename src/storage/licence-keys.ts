@@ -1,9 +1,24 @@
-import { and, asc, eq, getTableColumns, gt, inArray, isNotNull, isNull, lte, ne, notExists, or, sql } from 'drizzle-orm'
+import {
+  and,
+  asc,
+  desc,
+  eq,
+  getTableColumns,
+  gt,
+  inArray,
+  isNotNull,
+  isNull,
+  lte,
+  ne,
+  notExists,
+  or,
+  sql,
+} from 'drizzle-orm'
 import type { Change } from './database.ts'
 import { licenceKeys, outbox, purchases } from './schema.ts'
 import { jsonSetting } from './settings.ts'
 import { build, change, statement } from './statement.ts'
-import { changeBy, insertInto, rowsBy, stampOnce } from './table.ts'
+import { changeBy, firstBy, insertInto, rowsBy, setBy, setOne, stampOnce } from './table.ts'
 
 export type LicenceKey = typeof licenceKeys.$inferSelect
 
@@ -12,9 +27,7 @@ export const keysOfPurchase = rowsBy(licenceKeys, ['purchaseId'], licenceKeys.or
 export const keysOfPurchases = rowsBy(licenceKeys, ['purchaseId in'], licenceKeys.purchaseId, licenceKeys.ordinal)
 
 /** A key of the newest purchase that has one. */
-export const newestKey = statement(() =>
-  build.select().from(licenceKeys).orderBy(sql`${licenceKeys.purchaseId} desc`).limit(1),
-)
+export const newestKey = firstBy(licenceKeys, [], desc(licenceKeys.purchaseId))
 
 /** How many keys the store has confirmed, and when it confirmed the last key, by purchase. */
 export const countHandedOver = statement((orderIds: string[]) =>
@@ -111,14 +124,7 @@ export const assertNotElsewhere = change(0, (purchaseId: string, blindIndexes: B
 )
 
 /** Puts one key into a delivery to the store. Stale when the key is in a delivery already. */
-export const assignKey = change(1, (purchaseId: string, ordinal: number, outboxId: string) =>
-  build
-    .update(licenceKeys)
-    .set({ handOverId: outboxId })
-    .where(
-      and(eq(licenceKeys.purchaseId, purchaseId), eq(licenceKeys.ordinal, ordinal), isNull(licenceKeys.handOverId)),
-    ),
-)
+export const assignKey = setOne(1, licenceKeys, ['purchaseId', 'ordinal', isNull(licenceKeys.handOverId)], 'handOverId')
 
 const handOverBegins = change(1, (purchaseId: string, outboxId: string, now: number) => {
   const hasBegun = build
@@ -153,24 +159,20 @@ export const beginHandOver = (purchaseId: string, outboxId: string, now: number)
 
 export const markHandedOver = stampOnce('any', licenceKeys, ['handOverId'], 'handedOverAt')
 
-const keysUnsent = change('any', (outboxId: string) =>
-  build.update(licenceKeys).set({ begunAt: null }).where(eq(licenceKeys.handOverId, outboxId)),
-)
-const handOverUnsent = change('any', (purchaseId: string) =>
-  build
-    .update(purchases)
-    .set({ handOverBegunAt: null })
-    .where(
-      and(
-        eq(purchases.id, purchaseId),
-        notExists(
-          build
-            .select({ ordinal: licenceKeys.ordinal })
-            .from(licenceKeys)
-            .where(and(eq(licenceKeys.purchaseId, purchases.id), isNotNull(licenceKeys.begunAt))),
-        ),
-      ),
+const keysUnsent = setBy('any', licenceKeys, ['handOverId'], { begunAt: null })
+const handOverUnsent = setBy(
+  'any',
+  purchases,
+  [
+    'id',
+    notExists(
+      build
+        .select({ ordinal: licenceKeys.ordinal })
+        .from(licenceKeys)
+        .where(and(eq(licenceKeys.purchaseId, purchases.id), isNotNull(licenceKeys.begunAt))),
     ),
+  ],
+  { handOverBegunAt: null },
 )
 /** Notes that no key left with this callback. This change comes after `markUnsent` in the commit. */
 export const markHandOverUnsent = (purchaseId: string, outboxId: string): Change[] => [

@@ -2,7 +2,7 @@ import { and, asc, eq, getTableColumns, gt, inArray, isNotNull, isNull, lte, sql
 import type { Change } from './database.ts'
 import { offerChanges, offers } from './schema.ts'
 import { build, change, insertMany, inWhole, statement, uniqueKey } from './statement.ts'
-import { asInserted, changeBy, countBy, pageBy, rowsBy, setBy, someBy, stampOnce } from './table.ts'
+import { asInserted, changeBy, countBy, pageBy, rowsBy, setBy, setOne, someBy, stampOnce } from './table.ts'
 
 export type Offer = typeof offers.$inferSelect
 export type NewOffer = typeof offers.$inferInsert
@@ -139,12 +139,9 @@ export const markGone = change(
  *
  * `asOf` stays as it is: the next reading of the offer decides, even if the supplier's record still says otherwise.
  */
-export const markOutOfStock = change('any', (productId: string, now: number) =>
-  build
-    .update(offers)
-    .set({ available: false, changedAt: now })
-    .where(and(eq(offers.productId, productId), eq(offers.available, true))),
-)
+export const markOutOfStock = setOne('any', offers, ['productId', eq(offers.available, true)], 'changedAt', {
+  available: false,
+})
 
 export const holdOffer = stampOnce('any', offers, ['productId'], 'heldAt')
 

@@ -1,11 +1,26 @@
-import { and, asc, eq, getTableColumns, gt, gte, isNotNull, isNull, lte, not, or, type SQL, sql } from 'drizzle-orm'
+import {
+  and,
+  asc,
+  eq,
+  getTableColumns,
+  gt,
+  gte,
+  inArray,
+  isNotNull,
+  isNull,
+  lte,
+  not,
+  or,
+  type SQL,
+  sql,
+} from 'drizzle-orm'
 import type { AlertKind, StoredKind } from '../domain/alert-kinds.ts'
 import type { OrderState } from '../domain/store-order.ts'
 import type { StoreUpdate, WaitReason } from '../domain/store-update.ts'
 import type { Change } from './database.ts'
 import { outbox, publishing, storeOrders } from './schema.ts'
 import { build, change, countUpTo, inWhole, notByIndex, statement } from './statement.ts'
-import { insertOnce, page, rowsBy } from './table.ts'
+import { deleteBy, insertOnce, page, rowsBy, setBy } from './table.ts'
 
 export type OutboxRow = typeof outbox.$inferSelect
 
@@ -232,18 +247,12 @@ export const hastenClosing = change('any', (orderId: string, at: number) =>
 )
 
 /** Takes back the `keys.waiting` of an order, because no keys wait any more. An update that may have left stays. */
-export const withdrawWaitingKeys = change('any', (orderId: string) =>
-  build
-    .delete(outbox)
-    .where(
-      and(
-        eq(outbox.orderId, orderId),
-        eq(outbox.type, 'keys.waiting'),
-        eq(outbox.state, 'due'),
-        isNull(outbox.sentUpdate),
-      ),
-    ),
-)
+export const withdrawWaitingKeys = deleteBy(outbox, [
+  'orderId',
+  eq(outbox.type, 'keys.waiting'),
+  eq(outbox.state, 'due'),
+  isNull(outbox.sentUpdate),
+])
 
 export const markEffectDead = change(
   'any',
@@ -262,9 +271,7 @@ export const redeliverEffect = change(1, (id: string, now: number) =>
 )
 
 /** Takes back an effect that is not wanted any more. A finished effect stays on record. */
-export const withdrawEffect = change('any', (id: string) =>
-  build.delete(outbox).where(and(eq(outbox.id, id), sql`${outbox.state} in ('due', 'dead')`)),
-)
+export const withdrawEffect = deleteBy(outbox, ['id', inArray(outbox.state, ['due', 'dead'])])
 
 interface Begun {
   id: string
@@ -299,17 +306,13 @@ export const beginCallback = change(1, ({ id, sentUpdate, notBefore, actsUntil }
  *
  * @param sends how many attempts are known to have sent no byte; it must be the number of all attempts
  */
-export const markUnsent = change(1, (id: string, sends: number) =>
-  build
-    .update(outbox)
-    .set({ sentUpdate: null, sends: 0, actsUntil: null })
-    .where(and(eq(outbox.id, id), eq(outbox.state, 'due'), eq(outbox.sends, sends))),
-)
+export const markUnsent = setBy(1, outbox, ['id', 'sends', eq(outbox.state, 'due')], {
+  sentUpdate: null,
+  sends: 0,
+  actsUntil: null,
+})
 
 /** Notes that no byte left at this attempt, although one may have left at another attempt. Stale when there is no other. */
-export const markAttemptUnsent = change(1, (id: string) =>
-  build
-    .update(outbox)
-    .set({ sends: sql`${outbox.sends} - 1` })
-    .where(and(eq(outbox.id, id), eq(outbox.state, 'due'), gt(outbox.sends, 1))),
-)
+export const markAttemptUnsent = setBy(1, outbox, ['id', eq(outbox.state, 'due'), gt(outbox.sends, 1)], {
+  sends: sql`${outbox.sends} - 1`,
+})

@@ -2,7 +2,18 @@ import { and, eq, gt, isNotNull, isNull, sql } from 'drizzle-orm'
 import type { Change } from './database.ts'
 import { listings, offers, publications, publishing } from './schema.ts'
 import { build, change, statement, uniqueKey } from './statement.ts'
-import { bringForward, changeBy, countBy, deleteBy, firstBy, insertInto, pageBy, rowsBy, someBy } from './table.ts'
+import {
+  bringForward,
+  changeBy,
+  countBy,
+  deleteBy,
+  firstBy,
+  insertInto,
+  pageBy,
+  rowsBy,
+  setOne,
+  someBy,
+} from './table.ts'
 
 export type Publication = typeof publications.$inferSelect
 export type Publishing = typeof publishing.$inferSelect
@@ -64,12 +75,11 @@ export const putPublishing = change(1, (set: Publishing) =>
 )
 
 /** Ends the pause in publishing to a store and sets its failed tries to 0: it took a callback, or a person wants a try now. */
-export const resumePublishing = change('any', (store: string, now: number) =>
-  build
-    .update(publishing)
-    .set({ attempts: 0, pausedUntil: null, lastError: null, changedAt: now })
-    .where(and(eq(publishing.store, store), sql`${publishing.attempts} > 0`)),
-)
+export const resumePublishing = setOne('any', publishing, ['store', gt(publishing.attempts, 0)], 'changedAt', {
+  attempts: 0,
+  pausedUntil: null,
+  lastError: null,
+})
 
 const pauseOf = (store: string) => sql`(select paused_until from publishing where store = ${store})`
 

@@ -19,7 +19,7 @@ import { finalStates, type PurchaseState, purchaseStates } from '../domain/purch
 import type { Change } from './database.ts'
 import { purchases, storeOrderLines, storeOrders } from './schema.ts'
 import { type Bound, build, change, countUpTo, notByIndex, type RowUpdate, statement } from './statement.ts'
-import { changeBy, insertInto, page, rowOf, rowsBy } from './table.ts'
+import { changeBy, insertInto, page, rowOf, rowsBy, setBy, setOne, someBy } from './table.ts'
 
 export type Purchase = typeof purchases.$inferSelect
 export type NewPurchase = typeof purchases.$inferInsert
@@ -180,9 +180,7 @@ export const lostSends = statement((now: number, limit: number) =>
     .limit(limit),
 )
 
-export const purchasesInState = statement((state: PurchaseState, limit: number) =>
-  build.select().from(purchases).where(eq(purchases.state, state)).limit(limit),
-)
+export const purchasesInState = someBy(purchases, ['state'])
 
 /**
  * Purchases whose order must be in the supplier's list: accepted before an instant, and now in state `accepted` or `completed`.
@@ -246,27 +244,24 @@ export const changePurchase = (seen: Seen, set: PurchaseUpdate, now: number): Ch
   changeAsSeen(seen.id, seen.version, seen.leaseEpoch, { ...set, version: seen.version + 1, changedAt: now })
 
 /** Frees all leases at a start, when only this process can use the file. */
-export const clearLeases = change('any', () =>
-  build.update(purchases).set({ leaseOwner: null, leaseUntil: null }).where(isNotNull(purchases.leaseUntil)),
-)
+export const clearLeases = setBy('any', purchases, [isNotNull(purchases.leaseUntil)], {
+  leaseOwner: null,
+  leaseUntil: null,
+})
 
 /** Has a purchase read now, because something happened to it. Needs no lease. Several such hints become one read. */
-export const hintPurchase = change('any', (id: string, now: number) =>
-  build.update(purchases).set({ refreshAt: now }).where(eq(purchases.id, id)),
-)
+export const hintPurchase = setOne('any', purchases, ['id'], 'refreshAt')
 
 /** Gives a hint for every purchase whose keys are all at the store, and whose state does not say so yet. */
-export const hintHandedOver = change('any', (now: number) =>
-  build
-    .update(purchases)
-    .set({ refreshAt: now })
-    .where(
-      and(
-        eq(purchases.state, 'completed'),
-        isNotNull(purchases.handOverBegunAt),
-        sql`not exists (select 1 from licence_keys where purchase_id = purchases.id and handed_over_at is null)`,
-      ),
-    ),
+export const hintHandedOver = setOne(
+  'any',
+  purchases,
+  [
+    eq(purchases.state, 'completed'),
+    isNotNull(purchases.handOverBegunAt),
+    sql`not exists (select 1 from licence_keys where purchase_id = purchases.id and handed_over_at is null)`,
+  ],
+  'refreshAt',
 )
 
 /** After a jump of the clock, has purchases looked up and not sent again: their instants cannot be trusted. */

@@ -1,7 +1,7 @@
 import { and, desc, eq, gt, inArray, lte, sql } from 'drizzle-orm'
 import { sweeps, syncRuns } from './schema.ts'
-import { build, change, statement } from './statement.ts'
-import { changeBy, changeSeen, deleteBy, firstBy, insertInto, page, rowsBy, setBy } from './table.ts'
+import { build, statement } from './statement.ts'
+import { changeBy, changeSeen, deleteBy, firstBy, insertInto, page, rowsBy, setBy, setOne } from './table.ts'
 
 export type SyncRun = typeof syncRuns.$inferSelect
 
@@ -63,8 +63,8 @@ export const insertSweep = insertInto(sweeps)
 export const changeSweep = changeBy('any', sweeps, ['id', eq(sweeps.state, 'running')])
 
 /** Marks sweeps as interrupted. A start commits this: a sweep that was under way ended with the process before. */
-export const interruptSweeps = change('any', (now: number) =>
-  build.update(sweeps).set({ state: 'interrupted', finishedAt: now }).where(eq(sweeps.state, 'running')),
-)
+export const interruptSweeps = setOne('any', sweeps, [eq(sweeps.state, 'running')], 'finishedAt', {
+  state: 'interrupted',
+})
 
 export const forgetSweeps = deleteBy(sweeps, ['id <'])

@@ -22,7 +22,7 @@ import { finalStates } from '../domain/purchase.ts'
 import type { OrderState } from '../domain/store-order.ts'
 import { entitlements, licenceKeys, purchases, storeOrderLines, storeOrders } from './schema.ts'
 import { build, change, inWhole, notByIndex, statement } from './statement.ts'
-import { countBy, insertInto, page, pageBy, rowsBy, stampOnce } from './table.ts'
+import { countBy, insertInto, page, pageBy, rowsBy, setBy, setOne, someBy, stampOnce } from './table.ts'
 
 export type StoreOrder = typeof storeOrders.$inferSelect
 export type Line = typeof storeOrderLines.$inferSelect
@@ -199,7 +199,7 @@ export const namesOfLines = statement((lineIds: string[]) =>
  * The orders that `mayClose` of `domain/store-order.ts` allows: each purchase is in a final state, and the store has confirmed
  * each key that began to leave.
  */
-const closable = and(
+const closable = [
   notExists(
     build
       .select({ id: purchases.id })
@@ -215,17 +215,10 @@ const closable = and(
         and(eq(purchases.orderId, storeOrders.id), isNotNull(licenceKeys.begunAt), isNull(licenceKeys.handedOverAt)),
       ),
   ),
-)
+]
 
 /** Orders that may be closed and are not reported as closed, oldest first. */
-export const ordersToClose = statement((limit: number) =>
-  build
-    .select()
-    .from(storeOrders)
-    .where(and(isNull(storeOrders.closedAt), closable))
-    .orderBy(asc(storeOrders.id))
-    .limit(limit),
-)
+export const ordersToClose = someBy(storeOrders, [isNull(storeOrders.closedAt), ...closable], storeOrders.id)
 
 /**
  * Open orders of these stores that are paid since this instant or longer, that have a purchase which was planned between `since`
@@ -312,9 +305,7 @@ export const requestCancellation = change('any', (orderId: string, now: number) 
 export const cancelPurchase = change('any', (id: string, now: number) => askCancellation(eq(purchases.id, id), now))
 
 /** Sets how many units of a line were ordered in all. */
-export const changeQuantity = change('any', (lineId: string, quantity: number) =>
-  build.update(storeOrderLines).set({ quantity }).where(eq(storeOrderLines.id, lineId)),
-)
+export const changeQuantity = setOne('any', storeOrderLines, ['id'], 'quantity')
 
 /** Sets what the customer pays for a unit of a line now. */
 export const changeUnitPrice = change('any', (lineId: string, unitPriceMinor: number | null, currency: string | null) =>
@@ -322,23 +313,16 @@ export const changeUnitPrice = change('any', (lineId: string, unitPriceMinor: nu
 )
 
 /** Gives a purchase the cancellation of its order, if the store has asked for one by now. */
-export const carryCancellation = change(1, (purchaseId: string) =>
-  build
-    .update(purchases)
-    .set({
-      cancelRequestedAt: sql`(select cancel_requested_at from store_orders where id = ${purchases.orderId})`,
-    })
-    .where(eq(purchases.id, purchaseId)),
-)
+export const carryCancellation = setBy(1, purchases, ['id'], {
+  cancelRequestedAt: sql`(select cancel_requested_at from store_orders where id = ${purchases.orderId})`,
+})
 
 /** Marks an order as closed. Stale when the order is closed already, or may no longer be closed because a retry came between. */
 export const markClosed = change(1, (id: string, state: OrderState, now: number) =>
   build
     .update(storeOrders)
     .set({ closedAt: now, closedState: state })
-    .where(and(eq(storeOrders.id, id), isNull(storeOrders.closedAt), closable)),
+    .where(and(eq(storeOrders.id, id), isNull(storeOrders.closedAt), ...closable)),
 )
 
-export const markReopened = change('any', (id: string) =>
-  build.update(storeOrders).set({ closedAt: null, closedState: null }).where(eq(storeOrders.id, id)),
-)
+export const markReopened = setBy('any', storeOrders, ['id'], { closedAt: null, closedState: null })

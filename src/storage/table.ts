@@ -273,24 +273,31 @@ export const stampOnce = <T extends SQLiteTable, const K extends By<T>>(
   table: T,
   by: K,
   instant: ColumnOf<T>,
-) => setInstant(rows, table, by, instant, isNull)
+) => setOne(rows, table, by, instant, {}, isNull)
 
 /** Brings an instant forward, in the rows that meet these conditions and have a later instant than the given one. */
 export const bringForward = <T extends SQLiteTable, const K extends By<T>>(table: T, by: K, instant: ColumnOf<T>) =>
-  setInstant('any', table, by, instant, gt)
+  setOne('any', table, by, instant, {}, gt)
 
-const setInstant = <T extends SQLiteTable, const K extends By<T>>(
+/**
+ * Sets a column to the last argument, in the rows that meet these conditions.
+ *
+ * @param set further columns, with the same values in all rows
+ * @param where a condition on the column itself, as the row has it, and the last argument
+ */
+export const setOne = <T extends SQLiteTable, const K extends By<T>, N extends ColumnOf<T>>(
   rows: RowCount,
   table: T,
   by: K,
-  instant: ColumnOf<T>,
-  as: (column: SQLiteColumn, at: unknown) => SQL,
+  name: N,
+  set: { [C in ColumnOf<T>]?: Row<T>[C] | SQL } = {},
+  where?: (column: SQLiteColumn, value: unknown) => SQL,
 ) =>
-  change(rows, (...args: [...ValuesOf<T, K>, at: number]) =>
+  change(rows, (...args: [...ValuesOf<T, K>, value: NonNullable<Row<T>[N]>]) =>
     build
       .update(table as SQLiteTable)
-      .set({ [instant]: args.at(-1) })
-      .where(and(matching(table, by, args), as(columnOf(table, instant), args.at(-1)))),
+      .set({ ...set, [name]: args.at(-1) })
+      .where(and(matching(table, by, args), where?.(columnOf(table, name), args.at(-1)))),
   )
 
 /** Deletes the rows that meet these conditions; all rows where there is no condition. */

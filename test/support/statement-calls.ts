@@ -12,7 +12,6 @@ const machinery = [
   'marker',
   'version-note',
   'migration-files',
-  'queued-commit',
   'schema',
   'statement',
   'table',
