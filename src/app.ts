@@ -85,7 +85,6 @@ export interface App {
   consoleLink: () => Promise<string | null>
   /** Reads the catalogue once more, or waits for the run that is under way. */
   sync: () => Promise<void>
-  /** The context of the API's handlers. */
   api: ApiContext
   /** Stops taking work, finishes what is under way, closes everything. */
   close: () => Promise<void>

@@ -138,6 +138,10 @@ export class Failure extends Error {
   }
 }
 
+/** A failure because the state of a record does not allow what was asked. */
+export const conflict = (reason: FailureReason, message: string): Failure =>
+  new Failure('conflict', message, { reason })
+
 /** Returns the code of any thrown value. The code of a value that is no Failure is `internal`, so that nothing leaks. */
 export const codeOf = (error: unknown): FailureCode => (error instanceof Failure ? error.code : 'internal')
 

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { createToken, type NewToken } from './access/tokens.ts'
 import { type Config, loadConfig } from './config/config.ts'
 import { namesInRules } from './domain/pricing-rules.ts'
-import { Failure, messageOf } from './errors.ts'
+import { conflict, Failure, messageOf } from './errors.ts'
 import { createIds } from './ids.ts'
 import { createWebhook, storeWebhookUrl } from './inbox/webhooks.ts'
 import { Secret } from './secret.ts'
@@ -65,7 +65,7 @@ export async function checkSetUp(config: Config, besideFile = false): Promise<vo
 export async function createDatabase(config: Config, besideFile = false): Promise<{ database: string }> {
   const database = placeName(config)
   if (await hasDatabase(config)) {
-    throw new Failure('conflict', `the database ${database} exists already`, { reason: 'database_exists' })
+    throw conflict('database_exists', `the database ${database} exists already`)
   }
   await checkSetUp(config, besideFile)
   const setUp = await setUpOf(config)

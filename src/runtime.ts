@@ -12,7 +12,7 @@ import { messageOf } from './errors.ts'
 import { pollOrders, storesDue } from './inbox/poll.ts'
 import { processDue } from './inbox/process.ts'
 import { type Inbox, openInbox, type ReceiveDeps } from './inbox/receive.ts'
-import { type StoreSource, storeSource } from './inbox/sources.ts'
+import { storeSource } from './inbox/sources.ts'
 import { newPage, pathOfPage } from './keys/key-pages.ts'
 import { lateWords } from './keys/texts.ts'
 import type { SellingStore } from './listings/assess.ts'
@@ -175,7 +175,6 @@ export async function startRuntime(parts: RuntimeParts): Promise<Runtime> {
 const mapped = <K extends string, V, R>(record: Record<K, V>, to: (name: K, value: V) => R): Record<K, R> =>
   Object.fromEntries(Object.entries<V>(record).map(([name, value]) => [name, to(name as K, value)])) as Record<K, R>
 
-/** What `openFlows` gets from `startRuntime`. */
 interface FlowNeeds {
   wake: Ordering['wake']
   count: Ordering['count']
@@ -183,21 +182,9 @@ interface FlowNeeds {
   signal: AbortSignal
 }
 
-/** The contexts that the flows work on. */
-interface Flows {
-  ordering: Fulfilment
-  catalogue: Catalogue
-  inbox: Inbox
-  syncs: SyncRunner
-  sweeps: SweepRunner
-  /** The stores from which orders are read, by their ids. */
-  shops: Shops
-  /** How deliveries of stores are verified and read. */
-  storeSources: StoreSource[]
-  sweepForStale: () => void
-}
+type Flows = Awaited<ReturnType<typeof openFlows>>
 
-async function openFlows(parts: RuntimeParts, { wake, count, signal }: FlowNeeds): Promise<Flows> {
+async function openFlows(parts: RuntimeParts, { wake, count, signal }: FlowNeeds) {
   const { db, vault, supplier, dialect, stores, storeOf, now, monotonic, random, newId, log, marker } = parts
   const { at = nothing, countReceived = nothing, timeKeys = nothing } = parts.hooks ?? {}
   const { acts = () => true, askSweep = async () => undefined } = parts.hooks ?? {}

@@ -8,7 +8,7 @@ import { readdirSync, rmSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { Worker } from 'node:worker_threads'
 import type { Config } from '../config/config.ts'
-import { Failure, messageOf } from '../errors.ts'
+import { conflict, Failure, messageOf } from '../errors.ts'
 import type { Log } from '../log.ts'
 import type { Secret } from '../secret.ts'
 import type { Database } from '../storage/database.ts'
@@ -22,7 +22,6 @@ import { type BackupHeader, readBackupHeader } from './backup-file.ts'
 const DAY = 24 * 3_600_000
 
 export interface Backups {
-  /** Where the backups are kept. */
   folder: string
   /** Makes a backup now, and removes the outdated backups. @throws Failure `conflict` while another backup is being made */
   make: (actor: string) => Promise<Backup>
@@ -46,7 +45,6 @@ interface BackupParts {
   log: Log
 }
 
-/** Where backups are kept. */
 export const backupFolder = ({ dataDir, backups }: Pick<Config, 'dataDir' | 'backups'>): string =>
   backups.folder ?? path.join(dataDir, 'backups')
 
@@ -74,7 +72,7 @@ export function createBackups(parts: BackupParts): Backups {
   for (const left of [plainCopyOf(file), path.join(folder, '.making')]) forget(left)
 
   const make = async (): Promise<Backup> => {
-    if (underway) throw new Failure('conflict', 'a backup is being made', { reason: 'backup_underway' })
+    if (underway) throw conflict('backup_underway', 'a backup is being made')
     underway = true
     try {
       const startedAt = now()

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { Config } from '../config/config.ts'
-import { Failure } from '../errors.ts'
+import { conflict, Failure } from '../errors.ts'
 import { createIds } from '../ids.ts'
 import { createLog } from '../log.ts'
 import { noteRestore, recogniseRestore } from '../reconciliation/restore.ts'
@@ -28,7 +28,6 @@ import { openMarker } from '../storage/marker.ts'
 import { openPostgres, openPostgresToRead } from '../storage/postgres/open.ts'
 import { openDatabase } from '../storage/sqlite/open.ts'
 
-/** What was done. */
 export interface MovedEngine {
   from: string
   to: string
@@ -122,11 +121,9 @@ async function assertOwnCopy(
   if (move === undefined && (filled ?? []).length === 0) return
   const state = move?.doneAt === null ? 'an unfinished copy' : 'a copy that was given up'
   const what = move ? `${name} has ${state} of ${move.from}, of another move` : `${name} is not empty`
-  const message = `${what}: give the move a new database, as createdb makes one`
-  throw new Failure('conflict', message, { reason: 'database_exists' })
+  throw conflict('database_exists', `${what}: give the move a new database, as createdb makes one`)
 }
 
-/** What was put back. */
 export interface PutBack {
   database: string
   /** The new epoch of the file, which counts as restored; null: no new epoch, as nothing can have been bought with the copy. */

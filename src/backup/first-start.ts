@@ -99,7 +99,6 @@ const newestIn = (config: Config): Promise<string> =>
     throw error
   })
 
-/** Returns the digest of the newest migration. */
 const newestOf = (migrations: Awaited<ReturnType<typeof migrationsIn>>) => migrations?.applied.at(-1)?.digest ?? ''
 
 const hold = async (database: string) => (await import('../storage/sqlite/open.ts')).holdDatabase(database)

@@ -3,7 +3,7 @@ import { existsSync, linkSync, renameSync, rmSync } from 'node:fs'
 import path from 'node:path'
 import Connection from 'better-sqlite3'
 import { type Config, loadConfig, readSecretFile } from '../config/config.ts'
-import { Failure } from '../errors.ts'
+import { conflict, Failure } from '../errors.ts'
 import { createIds } from '../ids.ts'
 import { noteRestore } from '../reconciliation/restore.ts'
 import type { Secret } from '../secret.ts'
@@ -28,7 +28,6 @@ export interface RestoreOptions {
   keyFile?: string | undefined
 }
 
-/** What was done. */
 export interface Restored {
   database: string
   /** ISO 8601. */
@@ -93,7 +92,7 @@ function assertStores({ stores }: Config, configFile: string, header: BackupHead
   const missing = header.stores.filter((id) => !stores.some((store) => store.id === id))
   if (missing.length === 0) return
   const message = `the backup has orders of ${missing.join(', ')}, and ${configFile} has no store of that id: put it back as stores[].id`
-  throw new Failure('conflict', message, { reason: 'other_stores' })
+  throw conflict('other_stores', message)
 }
 
 interface Readying {

@@ -4,12 +4,12 @@ import { rm } from 'node:fs/promises'
 import path from 'node:path'
 import { Worker } from 'node:worker_threads'
 import type { Dialect } from '../dialect/dialect.ts'
-import { codeOf, Failure, type FailureCode, type FailureReason, messageOf } from '../errors.ts'
+import { codeOf, conflict, Failure, type FailureCode, type FailureReason, messageOf } from '../errors.ts'
 import type { SellingStore } from '../listings/assess.ts'
 import type { ListingDifference } from '../listings/listing-differences.ts'
 import { databaseFileOf } from '../storage/data-folder.ts'
 import { first } from '../storage/database.ts'
-import { insertSyncRun, runningSyncRuns, type SyncRun } from '../storage/runs.ts'
+import { insertSyncRun, runningSyncRuns, type SyncRun, syncRunAsInserted } from '../storage/runs.ts'
 import type { Catalogue } from './context.ts'
 import type { Doubt, DryRunEnd, DryRunEvent, DryRunProgress, DryRunState, OfferChange } from './dry-run.ts'
 import { endOf } from './sync.ts'
@@ -80,7 +80,7 @@ export function createDryRuns(parts: RunnerParts) {
   const begin = async ({ most }: { most: number }): Promise<Events> => {
     if (catalogue.signal?.aborted) throw stopping()
     if (isUnderWay) {
-      throw new Failure('conflict', 'a dry run is under way; there is one at a time', { reason: 'dry_run_under_way' })
+      throw conflict('dry_run_under_way', 'a dry run is under way; there is one at a time')
     }
     isUnderWay = true
     const hangUp = new AbortController()
@@ -191,7 +191,7 @@ async function* follow(
   const { db, newId, now, dialect, signal } = catalogue
   let requests = 0
   let state: DryRunState = {
-    run: newRun(newId(), now()),
+    run: syncRunAsInserted({ id: newId(), cause: 'dry run', state: 'running', startedAt: now(), cursor: 1, dry: true }),
     costFaults: 0,
     fieldsUnreadable: null,
     listings: 0,
@@ -269,27 +269,6 @@ async function keep({ db, log }: Catalogue, run: SyncRun): Promise<void> {
     log.warn('sync.dry_run_not_kept', { runId: run.id, error: messageOf(error) })
   }
 }
-
-const newRun = (id: string, startedAt: number): SyncRun => ({
-  id,
-  cause: 'dry run',
-  state: 'running',
-  startedAt,
-  finishedAt: null,
-  cursor: 1,
-  error: null,
-  requestId: null,
-  pages: 0,
-  pagesTotal: null,
-  pagesBroken: 0,
-  offersSeen: 0,
-  offersNew: 0,
-  offersChanged: 0,
-  offersUnreadable: 0,
-  offersGone: 0,
-  firstUnreadable: null,
-  dry: true,
-})
 
 function logEnd({ log }: Catalogue, state: DryRunState & { run: SyncRun }, requests: number): void {
   const { run, costFaults, fieldsUnreadable, listings } = state

@@ -33,7 +33,6 @@ export interface Asked<R extends Route> {
   path?: { [K in PathNameOf<OperationOf<R>>]?: string }
   query?: Query<R>
   body?: Body<R> | undefined
-  /** A CSV file, which is sent in the place of a body. */
   file?: Uint8Array<ArrayBuffer> | undefined
   /** The version that the change is based on. If the service has a newer version, it refuses the change. */
   ifMatch?: string | undefined

@@ -51,7 +51,6 @@ export interface Session {
   exitCode: number
 }
 
-/** What a command that speaks to the service works with. */
 export interface Call {
   io: Io
   client: Client
@@ -77,7 +76,6 @@ interface CommandHead {
   /** What the arguments are, in their order (default: `its id`). */
   args?: string[]
   options?: Record<string, string | OptionRow>
-  /** The help does not show the command. */
   hidden?: true
   /** A text below the help of the command. `helpText` turns its commands into what a person can paste. */
   help?: string

@@ -56,7 +56,6 @@ const REASONS = new Set<string>([...Object.keys(failureReasons), 'not_found', ..
 const SHOWN =
   /\b(kind|deliver|create|whenGone|growth|by|mode|source|otherLocations|holdAtRisk|least|apiVersion|logLevel|port|inFlight|keep|buffer|cap|zeroUnder|complete|\w*([cC]ron|Seconds|Minutes|Hours|Days|Mb))$/
 
-/** The settings that are not the defaults. */
 function settingsOf(config: Config): string[] {
   const schema = JSON.stringify(z.toJSONSchema(configShape, { io: 'input', unrepresentable: 'any' }))
   const known = new Set(schema.match(/\w+(?=":)/g))

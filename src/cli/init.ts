@@ -4,7 +4,7 @@ import { checkedConfig, configShape, loadConfig, readJson } from '../config/conf
 import { clearTextWarnings } from '../config/warnings.ts'
 import type { SupplierOffer } from '../domain/supplier.ts'
 import { sentence } from '../domain/text-layout.ts'
-import { Failure, messageOf } from '../errors.ts'
+import { conflict, Failure, messageOf } from '../errors.ts'
 import { checkSetUp, hasDatabase, type SetUp, setUpOf } from '../installation.ts'
 import { Secret } from '../secret.ts'
 import { placeName } from '../storage/database-place.ts'
@@ -76,8 +76,7 @@ async function checked(answers: Answers, existing: Existing, io: Io, isOwn: bool
     const plan = planInstallation(answers, existing, io)
     await checkSetUp(plan.config)
     if (isOwn || !(await hasDatabase(plan.config))) return plan
-    const message = `${placeName(plan.config)} is there already: --force goes on with it`
-    throw new Failure('conflict', message, { reason: 'database_exists' })
+    throw conflict('database_exists', `${placeName(plan.config)} is there already: --force goes on with it`)
   } catch (error) {
     const isShared = !isOwn && error instanceof Failure && OF_ANOTHER.includes(error.reason ?? '')
     const own = '.\nIs it the database of another configuration? Then a folder of its own is given by --data-dir.'

@@ -108,7 +108,6 @@ export const discrepancies: CommandRow[] = [
 type Balance = Answer<'GET /balance'>
 type Account = NonNullable<Balance['account']> & NonNullable<Balance['balance']>
 
-/** Returns the balance at the supplier, and when it was read. */
 export const balanceText = ({ balance }: Pick<Balance, 'balance'>, now: number): string =>
   balance ? `${money(balance.amount, balance.currency)}, ${instant(balance.readAt, now)}` : 'not read yet'
 

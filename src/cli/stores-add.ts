@@ -305,7 +305,6 @@ interface SkuMatches {
   products: number | null
   isWhole: boolean
   matched: number | null
-  /** How many offers have no product in the shop. */
   lacking: number | null
   unmatched: { variant: string; sku: string | null; name: string; why: string }[]
   /** Why the matches are not known; null when they are known. */

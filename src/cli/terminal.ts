@@ -20,7 +20,6 @@ export async function confirm(io: Io, text: string, otherwise: string): Promise<
   if (typed?.trim().toLowerCase() !== 'yes') throw new Failure('conflict', `not confirmed: ${otherwise}`)
 }
 
-/** The wait between two drawings of a line. */
 const DRAW_MS = 100
 
 /** A line of a terminal that says how far long work is, and is drawn again and again. @param isDrawn false: nothing is written */

@@ -44,7 +44,6 @@ export const alertsShape = z.strictObject({
   diskFreeMb: z.number().int().min(1).max(1_000_000).nullable().default(500),
 })
 
-/** Where the address of a channel is read from. */
 export const channelSource = (name: string) => ({
   variable: `QUAYSIDE_ALERT_${name.toUpperCase().replaceAll('-', '_')}`,
   file: `alert-${name}`,

@@ -20,6 +20,7 @@ import {
   languageTag,
   percent,
   ratesShape,
+  section,
   sellingFaults,
   siteAddress,
   storePolicy,
@@ -38,6 +39,7 @@ const network = z.string().refine(isNetwork, 'an address or a network of a proxy
 const markdown = z.string().min(1).max(2_000)
 const folder = z.string().regex(/^[^\0]*[^\0\s][^\0]*$/, 'the path of a folder')
 const host = z.string().regex(/^[\w.:-]+$/, 'the address of this machine to listen at, such as "127.0.0.1"')
+const port = z.number().int().min(0).max(65535)
 /** From `config/quayside.json`, this is `data/run` next to `config`. */
 export const DATA_DIR = '../data/run'
 
@@ -55,27 +57,23 @@ export const configShape = z.strictObject({
   stores: z.array(storeShape),
   /** Exchange rates, from the supplier's currency to that of a store and back. No rate is derived from another rate. */
   rates: ratesShape,
-  listen: z
-    .strictObject({
-      host: host.default('127.0.0.1'),
-      port: z.number().int().min(0).max(65535).default(8080),
-    })
-    .prefault({}),
+  listen: section({
+    host: host.default('127.0.0.1'),
+    port: port.default(8080),
+  }),
   /** The pages for people, on a listener of their own. */
-  console: z
-    .strictObject({
-      /** Where the console listens; null: there is no console. */
-      listen: z
-        .strictObject({
-          host: host.default('127.0.0.1'),
-          port: z.number().int().min(0).max(65535).default(8081),
-        })
-        .nullable()
-        .prefault({}),
-      /** The address of the proxy with TLS through which people reach the console; null: they use loopback. */
-      url: consoleAddress.nullable().default(null),
-    })
-    .prefault({}),
+  console: section({
+    /** Where the console listens; null: there is no console. */
+    listen: z
+      .strictObject({
+        host: host.default('127.0.0.1'),
+        port: port.default(8081),
+      })
+      .nullable()
+      .prefault({}),
+    /** The address of the proxy with TLS through which people reach the console; null: they use loopback. */
+    url: consoleAddress.nullable().default(null),
+  }),
   /** Where the supplier and shops reach this service, without a slash at its end; null: polling only. */
   publicUrl: siteAddress
     .transform((url) => url.replace(/\/+$/, ''))
@@ -84,86 +82,76 @@ export const configShape = z.strictObject({
   /** The folder of the database. Relative paths, here and below, start at the folder of the configuration file. */
   dataDir: folder.default(DATA_DIR),
   /** A PostgreSQL server instead of a file in `dataDir`. */
-  database: z
-    .strictObject({
-      /** The address of the server, without a password. Either the password or the whole address is kept among the secrets. */
-      url: z
-        .string()
-        .refine(isServerAddress, 'an address such as "postgres://user@host/database"')
-        .refine(
-          hasNoPassword,
-          'it has a password, and others may read this file: leave the password out and write it to secrets/database-password',
-        )
-        .nullable()
-        .default(null),
-    })
-    .prefault({}),
+  database: section({
+    /** The address of the server, without a password. Either the password or the whole address is kept among the secrets. */
+    url: z
+      .string()
+      .refine(isServerAddress, 'an address such as "postgres://user@host/database"')
+      .refine(
+        hasNoPassword,
+        'it has a password, and others may read this file: leave the password out and write it to secrets/database-password',
+      )
+      .nullable()
+      .default(null),
+  }),
   /** The pages on which customers open their keys. */
-  keys: z
-    .strictObject({
-      /** For how many days after an order its page shows keys. */
-      pageDays: z.number().int().min(1).max(3_650).default(365),
-      /** The proxies whose `X-Forwarded-For` is believed, to know the network of a customer. */
-      proxies: z.array(network).default([]),
-      /** How keys are redeemed: of one product by the supplier's id, of a category, or of all. */
-      redeem: z
-        .array(
-          z.strictObject({
-            product: z.string().min(1).optional(),
-            category: z.string().min(1).optional(),
-            text: z.union([markdown, z.record(languageTag, markdown)]),
-          }),
-        )
-        .default([]),
-      /** For how many days the claim that a key does not work may be open before people are alerted. */
-      claimDays: z.number().int().min(1).max(365).default(3),
-      /** Once a paid unit has waited for so many minutes, the customer learns of it; 0: never. */
-      lateMinutes: z.number().int().min(0).max(43_200).default(30),
-    })
-    .prefault({}),
+  keys: section({
+    /** For how many days after an order its page shows keys. */
+    pageDays: z.number().int().min(1).max(3_650).default(365),
+    /** The proxies whose `X-Forwarded-For` is believed, to know the network of a customer. */
+    proxies: z.array(network).default([]),
+    /** How keys are redeemed: of one product by the supplier's id, of a category, or of all. */
+    redeem: z
+      .array(
+        z.strictObject({
+          product: z.string().min(1).optional(),
+          category: z.string().min(1).optional(),
+          text: z.union([markdown, z.record(languageTag, markdown)]),
+        }),
+      )
+      .default([]),
+    /** For how many days the claim that a key does not work may be open before people are alerted. */
+    claimDays: z.number().int().min(1).max(365).default(3),
+    /** Once a paid unit has waited for so many minutes, the customer learns of it; 0: never. */
+    lateMinutes: z.number().int().min(0).max(43_200).default(30),
+  }),
   /** When the catalogue is read, in full. */
   syncCron: cron.default('*/30 * * * *'),
   /** When GET /balance is read. */
   balanceCron: cron.default('*/5 * * * *'),
   /** When the supplier's recent orders are compared with ours. */
   sweepCron: cron.default('*/15 * * * *'),
-  ordering: z
-    .strictObject({
-      /** The time between two looks for due work. Most work is begun before the next look, because an event wakes its worker. */
-      tickSeconds: z.number().int().min(1).max(60).default(2),
-      /** Purchases in progress at once. */
-      inFlight: z.number().int().min(1).max(4).default(4),
-      /** An offer that was read within this time is not read again before it is bought; 0: it is always read again. */
-      offerFreshnessSeconds: z.number().int().min(0).max(86_400).default(1_800),
-      /** How old the reading of a shop's order may be when a purchase for that order is first sent. */
-      entitlementSeconds: z.number().int().min(1).max(3_600).default(60),
-      /** A purchase that could not be sent for this long is cancelled. */
-      deadlineHours: z.number().positive().max(720).default(72),
-      /** The ceiling of a line without a unit price is its cost at intake plus this percentage. */
-      ceilingPercent: percent.default('10'),
-      /** The ceiling of a line with a unit price is that price less this margin. */
-      minMarginPercent: percent.default('0'),
-    })
-    .prefault({}),
-  backups: z
-    .strictObject({
-      /** When a backup is made; null: only on request. */
-      cron: cron.nullable().default('20 2 * * *'),
-      /** Where the backups are kept; null: `backups` in the data folder. */
-      folder: folder.nullable().default(null),
-      /** How many backups are kept, and for how many days. The newest backup is always kept. */
-      keep: z.number().int().min(1).max(10_000).default(14),
-      keepDays: z.number().int().min(1).max(3_650).default(30),
-    })
-    .prefault({}),
+  ordering: section({
+    /** The time between two looks for due work. Most work is begun before the next look, because an event wakes its worker. */
+    tickSeconds: z.number().int().min(1).max(60).default(2),
+    /** Purchases in progress at once. */
+    inFlight: z.number().int().min(1).max(4).default(4),
+    /** An offer that was read within this time is not read again before it is bought; 0: it is always read again. */
+    offerFreshnessSeconds: z.number().int().min(0).max(86_400).default(1_800),
+    /** How old the reading of a shop's order may be when a purchase for that order is first sent. */
+    entitlementSeconds: z.number().int().min(1).max(3_600).default(60),
+    /** A purchase that could not be sent for this long is cancelled. */
+    deadlineHours: z.number().positive().max(720).default(72),
+    /** The ceiling of a line without a unit price is its cost at intake plus this percentage. */
+    ceilingPercent: percent.default('10'),
+    /** The ceiling of a line with a unit price is that price less this margin. */
+    minMarginPercent: percent.default('0'),
+  }),
+  backups: section({
+    /** When a backup is made; null: only on request. */
+    cron: cron.nullable().default('20 2 * * *'),
+    /** Where the backups are kept; null: `backups` in the data folder. */
+    folder: folder.nullable().default(null),
+    /** How many backups are kept, and for how many days. The newest backup is always kept. */
+    keep: z.number().int().min(1).max(10_000).default(14),
+    keepDays: z.number().int().min(1).max(3_650).default(30),
+  }),
   /** The most that may be reserved or spent, in the supplier's currency; null: no cap. */
-  spendCaps: z
-    .strictObject({
-      order: amount.nullable().default(null),
-      hour: amount.nullable().default(null),
-      day: amount.nullable().default(null),
-    })
-    .prefault({}),
+  spendCaps: section({
+    order: amount.nullable().default(null),
+    hour: amount.nullable().default(null),
+    day: amount.nullable().default(null),
+  }),
   /** What is watched, and how people are notified. */
   alerts: alertsShape.prefault({}),
   logLevel: z.enum(['debug', 'info', 'warn', 'error']).default('info'),
@@ -293,7 +281,6 @@ export function checkedConfig(
 export const readApiKey = (file: string, env: Env, given: Secret | undefined): Secret =>
   readOneSecret(SECRETS.apiKey, path.dirname(path.resolve(file)), env, given)
 
-/** Where the credentials of a shop are read from. */
 export const credentialsSource = (store: string) => ({
   variable: `QUAYSIDE_STORE_${store.toUpperCase().replaceAll('-', '_')}`,
   file: `store-${store}`,

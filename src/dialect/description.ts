@@ -81,7 +81,6 @@ const asNode = (value: unknown): Node =>
 
 const asList = (value: unknown): unknown[] => (Array.isArray(value) ? value : [])
 
-/** The values that a schema lists. */
 export const valuesOf = (schema: Node | undefined): unknown[] =>
   schema === undefined ? [] : schema.const === undefined ? asList(schema.enum) : [schema.const]
 

@@ -108,7 +108,6 @@ const shape = z.strictObject({
   eventId: path.nullable(),
   /** Envelope of a success: the path of its flag (null: it has no flag), and the path of its content. */
   envelope: z.strictObject({ success: path.nullable(), data: path }),
-  /** Envelope of an error. */
   error: z.strictObject({ success: path.nullable(), code: path, message: path, requestId: path }),
   /**
    * Error kind -> the supplier's codes for it (the sandbox answers the first code) and the HTTP status. The status is 200 when the

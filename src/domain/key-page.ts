@@ -41,7 +41,6 @@ export interface PageFacts<K extends PageKey = PageKey> {
   lines: PageLine<K>[]
 }
 
-/** Why a page shows no key. */
 export type ClosedBecause = 'cancelled' | 'refunded' | 'withdrawn' | 'expired'
 
 export interface ShownLine<K extends PageKey = PageKey> {

@@ -4,7 +4,6 @@
  */
 import type { LinkedBy, ListingState } from './listing.ts'
 
-/** The columns that an import reads. */
 export const lineColumns = ['variant', 'sku', 'product', 'variation', 'action'] as const
 /** Further columns of an export, for people; an import ignores them. */
 export const shownColumns = ['name', 'state', 'reason', 'price', 'currency', 'stock'] as const
@@ -128,7 +127,6 @@ export interface LineFacts {
   listing: ListedVariant | undefined
   /** The offer of the line's product, even if that offer is gone. */
   product: NamedOffer | undefined
-  /** All offers with the SKU of the line. */
   bySku: NamedOffer[]
 }
 

@@ -285,7 +285,6 @@ function codeFacts({ errors }: Dialect, code: unknown, status: number, expected:
   return facts
 }
 
-/** Checks the path of the items of a page. */
 function checkListPaths(dialect: Dialect, { products, webhooks }: Sample): Judged[] {
   const { lists, paging } = dialect
   const found: Judged[] = []
@@ -325,7 +324,6 @@ function pageOf(answer: Answer, dialect: Dialect): Record<string, unknown> | und
   return isObject(answer.json) ? answer.json : undefined
 }
 
-/** Checks how a page shows that more pages follow. */
 function checkPageEnd(dialect: Dialect, { products }: Sample): Judged[] {
   const { paging, flags } = dialect
   const page = pageOf(products, dialect)
@@ -365,7 +363,6 @@ function totalFact(
   return { fact, verdict: 'unreadable', value: `${seenText(value)} is there`, candidates }
 }
 
-/** Checks whether the parameters of a page work. */
 function checkPaging(dialect: Dialect, sample: Sample): Judged[] {
   const { products, limit, refused, second } = sample
   const { paging } = dialect

@@ -218,7 +218,6 @@ function idsIn(rows: unknown[], group: 'product' | 'order', dialect: Dialect): (
   return candidate === undefined ? stated : at(candidate.path)
 }
 
-/** Returns an id of the same form that no product has. */
 function absentId(id: string | undefined): string {
   if (id === undefined || /^[0-9a-f-]{36}$/i.test(id)) return randomUUID()
   return /^\d+$/.test(id) ? '999999999' : `${id.slice(0, 20)}-none`

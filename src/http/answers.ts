@@ -40,7 +40,6 @@ const httpCodes = {
 export const errorCodes = { ...failureCodes, ...failureReasons, ...httpCodes }
 export type ErrorCode = keyof typeof errorCodes
 
-/** An error as callers see it. */
 export interface ApiError {
   code: ErrorCode
   message: string

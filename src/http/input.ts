@@ -352,7 +352,6 @@ export const orderLine = queryText("The store's own id of a line: its units are 
 export const orderNumber = queryText("The store's number of an order: only its lines count")
 export const inStore = queryText('Id of a store: only its orders count')
 export const fromStore = queryText('Id of a store: only deliveries that it sent')
-/** The most changes that are listed one by one. */
 export const most = queryNumber(0, 10_000, 1_000, 'How many changes of offers, and of listings, are listed')
 
 /**

@@ -198,7 +198,6 @@ const headerComponents = {
   'Content-Disposition': answerHeader('The name of the file', { type: 'string' }),
 }
 const headerNamed = (name: keyof typeof headerComponents) => ({ [name]: { $ref: `#/components/headers/${name}` } })
-/** The headers that every answer has. */
 const headers = headerNamed('X-Request-Id')
 /** Further headers of some failures, by the name of the failure's component. */
 const extraHeaders: Record<string, Headers> = {

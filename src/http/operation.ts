@@ -35,7 +35,6 @@ export interface ApiContext {
   ordering: Fulfilment
   /** The configuration as it was read at the start. */
   config: Config
-  /** The configured stores. */
   stores: readonly ConfiguredStore[]
   /** The address where shops reach us; null when shops cannot reach us. */
   publicUrl: string | null
@@ -170,7 +169,6 @@ export interface Asked {
   caller: Caller
   path?: Record<string, string>
   query?: object
-  /** The header If-Match. */
   ifMatch?: string | undefined
   /** Called when all checks before the body have passed. */
   readBody?: () => Promise<unknown>
@@ -207,7 +205,6 @@ async function bodyOf({ readBody }: Asked): Promise<unknown> {
   return read === undefined ? {} : read
 }
 
-/** Makes the routes for the operations. */
 export function routerOf(operations: Operation[], authenticate: Authenticate): Router {
   const router = Router({ strict: true, caseSensitive: true })
   for (const one of operations) {

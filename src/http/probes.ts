@@ -10,7 +10,6 @@ export interface Health {
   notes: string[]
 }
 
-/** Returns the names of the notes that are true. */
 export const notesOf = (notes: Record<string, boolean>): string[] => Object.keys(notes).filter((name) => notes[name])
 
 export interface HealthOptions {

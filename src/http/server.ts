@@ -148,7 +148,6 @@ const mounted: RequestHandler = (request, response, next) => {
  */
 const PATH_FORM = /^\/(?!\/)[!\x22\x24-\x5b\x5d-\x7e]*$/
 
-/** Headers that every answer has. */
 const headersOf = (requestId: string, more: Record<string, string> = {}) => ({
   'x-request-id': requestId,
   'x-content-type-options': 'nosniff',

@@ -7,7 +7,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Context } from '../context.ts'
 import { codeOf, Failure, type FailureCode, type FailureReason, type FieldFault, messageOf } from '../errors.ts'
-import { first, StaleWrite } from '../storage/database.ts'
+import { commitUnlessStale, first } from '../storage/database.ts'
 import {
   answeredWorkerCall,
   answerWorkerCall,
@@ -39,7 +39,6 @@ const BEGIN_MS = 15_000
 const END_MS = 120_000
 /** The time between two looks for the worker's answer. */
 const LOOK_MS = 100
-/** The most calls that are performed at once. */
 const AT_ONCE = 8
 
 const place = (row: string, ordinal: 0 | 1) => ({ table: 'worker_calls', row, ordinal })
@@ -122,12 +121,7 @@ export function performCalls(parts: Parts, operations: readonly Operation[]) {
       const open = await db.query(openWorkerCalls(now() - BEGIN_MS, AT_ONCE - running.size))
       const begun = await Promise.all(
         open.map(async ({ id, operation, question, keyId }) => {
-          try {
-            await db.commit([beginWorkerCall(id, now())])
-          } catch (error) {
-            if (error instanceof StaleWrite) return 0
-            throw error
-          }
+          if (!(await commitUnlessStale(db, [beginWorkerCall(id, now())]))) return 0
           const { caller, ...asked } = JSON.parse(vault.open(place(id, 0), question, keyId).toString('utf8'))
           // A process of the previous version sends no scopes.
           const scopes = new Set(Array.isArray(caller.scopes) ? caller.scopes : [])

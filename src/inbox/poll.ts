@@ -54,7 +54,6 @@ const LATE_MAX = 500
 /** After a shop was away for this long, messages to the shop are tried soon. Otherwise their next try may be hours ahead. */
 const AWAY_MS = 5 * 60_000
 
-/** Selects the stores for which `pollOrders` has something to do. */
 export const storesDue = (now: number) => storesToPoll(now, now + WAIT_MAX_MS, now + LATE_WAIT_MAX_MS)
 
 /**

@@ -3,7 +3,7 @@ import type { Context } from '../context.ts'
 import type { Dialect } from '../dialect/dialect.ts'
 import { ACTIVITY_KEPT_MS } from '../domain/activity.ts'
 import { deliveryDelayMs } from '../domain/pace.ts'
-import { codeOf, Failure, messageOf } from '../errors.ts'
+import { codeOf, conflict, type Failure, messageOf } from '../errors.ts'
 import { idBound } from '../ids.ts'
 import { type Change, first, need, StaleWrite } from '../storage/database.ts'
 import {
@@ -408,6 +408,4 @@ export async function reveal(
 }
 
 export const bodyDeleted = (): Failure =>
-  new Failure('conflict', 'the body was deleted: it is kept for thirty days, that of a store for seven', {
-    reason: 'body_deleted',
-  })
+  conflict('body_deleted', 'the body was deleted: it is kept for thirty days, that of a store for seven')

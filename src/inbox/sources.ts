@@ -28,7 +28,6 @@ export interface Source {
 /** Reads from an authentic body what the delivery is about. Status and amounts are read from the supplier or store instead. */
 export type ReadDelivery = (body: Buffer) => DeliveryReading
 
-/** A store that sends its orders. */
 export interface StoreSource extends Source {
   read: ReadDelivery
 }

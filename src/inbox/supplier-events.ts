@@ -24,7 +24,6 @@ export type StoreOrderTaken =
   | { outcome: 'taken' }
   | { outcome: 'ignored' | 'unreadable' | 'unfinished'; detail: string }
 
-/** Takes an order as a store has it now. */
 export type TakeOrder = (order: StoreOrderRead) => Promise<StoreOrderTaken>
 
 /** The next state of a delivery, and the changes that are committed together with it. */

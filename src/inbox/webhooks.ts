@@ -1,10 +1,10 @@
 import type { Context } from '../context.ts'
 import { eventNames } from '../dialect/dialect.ts'
-import { Failure, messageOf } from '../errors.ts'
+import { conflict, Failure, messageOf } from '../errors.ts'
 import { idBound } from '../ids.ts'
 import type { Log } from '../log.ts'
 import type { Secret } from '../secret.ts'
-import { StaleWrite } from '../storage/database.ts'
+import { commitUnlessStale } from '../storage/database.ts'
 import { listDeliveries } from '../storage/deliveries.ts'
 import { insertAudit } from '../storage/evidence.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
@@ -77,9 +77,7 @@ export async function createWebhook(
 export async function rotateWebhook(deps: WebhookDeps, publicUrl: string, actor: string) {
   const live = (await deps.db.query(allWebhooks())).filter(({ retiredAt }) => retiredAt === null)
   if (live.length === 0) {
-    throw new Failure('conflict', 'there is no webhook whose secret could be rotated: create one', {
-      reason: 'no_webhook',
-    })
+    throw conflict('no_webhook', 'there is no webhook whose secret could be rotated: create one')
   }
   return { webhook: await createWebhook(deps, publicUrl, actor), replaces: live.map(({ id }) => id) }
 }
@@ -101,17 +99,12 @@ export async function retireWebhook(
   if (!row) throw new Failure('not_found', `there is no webhook ${id}`)
   if (row.retiredAt !== null) return row
   const at = now()
-  try {
-    const audit = insertAudit({ id: newId(), at, actor, action: 'webhook.retire', subject: id, detail: row.url })
-    await db.commit([markRetired(row, at), audit])
-  } catch (error) {
-    if (!(error instanceof StaleWrite)) throw error
-    // A concurrent call has retired the webhook, or it is the newest one, which nothing has replaced.
-    const now = await read()
-    if (now && now.retiredAt !== null) return now
-    throw new Failure('conflict', `no webhook has taken over from ${id} yet: rotate first`, { reason: 'not_replaced' })
-  }
-  return { ...row, retiredAt: at }
+  const audit = insertAudit({ id: newId(), at, actor, action: 'webhook.retire', subject: id, detail: row.url })
+  if (await commitUnlessStale(db, [markRetired(row, at), audit])) return { ...row, retiredAt: at }
+  // A concurrent call has retired the webhook, or it is the newest one, which nothing has replaced.
+  const after = await read()
+  if (after && after.retiredAt !== null) return after
+  throw conflict('not_replaced', `no webhook has taken over from ${id} yet: rotate first`)
 }
 
 /** Checks that the verifier accepts a secret. A refused secret must not be stored, because every later start would fail. */
@@ -279,5 +272,4 @@ export async function provisionShops({ stores, storeOf, publicUrl, ...context }:
   }
 }
 
-/** Returns the address to which a shop sends its orders. */
 export const storeWebhookUrl = (publicUrl: string, store: string): string => `${publicUrl}/webhooks/stores/${store}`

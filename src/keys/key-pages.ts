@@ -49,7 +49,6 @@ const TOKEN = /^[A-Za-z0-9_-]{43}$/
 const placeOf = (orderId: string) => ({ table: 'key_pages', row: orderId })
 const digestOf = (token: string): Buffer => createHash('sha256').update(token).digest()
 
-/** Returns the change that gives an order its page. */
 export function newPage({ vault, now }: Pick<Pages, 'vault' | 'now'>, orderId: string): Change {
   const token = pooledRandomBytes(TOKEN_BYTES).toString('base64url')
   return insertKeyPage({

@@ -28,7 +28,6 @@ export function shopOfPage({ stores, keys: { redeem } }: Selling, id?: string): 
   return { name, url, contact, language, redeem }
 }
 
-/** The paths of the style sheet and of the script. */
 export interface PageFiles {
   style: string
   script: string

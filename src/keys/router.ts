@@ -101,7 +101,6 @@ const GUESSES_MS = 10 * 60_000
 /** The most networks that are counted one by one. The networks after them are counted as one. */
 const NETWORKS_MAX = 10_000
 
-/** Counts wrong tokens by network. */
 export function createGuesses(monotonic: () => number) {
   /** The network that was counted first stands first. */
   const networks = new Map<string, { since: number; count: number }>()

@@ -31,7 +31,6 @@ export interface Link {
   variation?: string | undefined
 }
 
-/** What a person may want of a listing. */
 export type ListingChange =
   /** The variant is sold from an offer. From then on the SKU of the variant does not matter. */
   | ({ change: 'link' } & Link)
@@ -109,7 +108,6 @@ interface NewLink {
   variation?: string | null | undefined
 }
 
-/** Returns a listing, stored or new, as it is once it is linked. */
 export function linkedTo(known: ListingRow | undefined, { store, variant }: Place, link: NewLink): ListingRow {
   const row = known ?? newListing(store, { variant, sku: variant, linkedBy: link.linkedBy }, 0)
   const { productId, linkedBy, sku = row.sku, variation = row.variation } = link
@@ -122,7 +120,6 @@ export function unlinked(row: ListingRow): ListingRow {
   return row.state === 'ignored' ? next : due(next)
 }
 
-/** Returns a listing, stored or new, as it is once it is ignored. */
 export function ignored(known: ListingRow | undefined, { store, variant }: Place, reason: string): ListingRow {
   const row = known ?? newListing(store, { variant, sku: variant, linkedBy: 'sku' }, 0)
   return { ...row, state: 'ignored', reason: 'ignored', detail: reason, nextTryAt: null, wantedPriceMinor: null }

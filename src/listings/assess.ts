@@ -8,7 +8,13 @@ import {
   type Match,
 } from '../domain/publication.ts'
 import type { Database } from '../storage/database.ts'
-import { type ListingRow, listingsOfProducts, listingsOfSkus, listingsOfVariants } from '../storage/listings.ts'
+import {
+  type ListingRow,
+  listingAsInserted,
+  listingsOfProducts,
+  listingsOfSkus,
+  listingsOfVariants,
+} from '../storage/listings.ts'
 import { type Offer, offersByProduct, offersBySku } from '../storage/offers.ts'
 import type { StoreListing } from '../stores/store.ts'
 
@@ -124,38 +130,13 @@ export const notSent = {
   sentCategory: null,
 }
 
-/** Returns a listing that was never pushed. */
+const NEW = listingAsInserted({ store: '', variant: '', sku: '', linkedBy: 'sku', state: 'pending', changedAt: 0 })
+
 export const newListing = (
   store: string,
   named: Pick<ListingRow, 'variant' | 'sku' | 'linkedBy'> & Partial<Pick<ListingRow, 'productId' | 'variation'>>,
   at: number,
-): ListingRow => ({
-  store,
-  productId: null,
-  variation: null,
-  state: 'pending',
-  reason: null,
-  detail: null,
-  attempts: 0,
-  nextTryAt: null,
-  knownPriceMinor: null,
-  knownCompareAtMinor: null,
-  knownCurrency: null,
-  knownStock: null,
-  knownAvailable: null,
-  knownName: null,
-  knownCategory: null,
-  knownGone: null,
-  knownCostMinor: null,
-  pushedAt: null,
-  wantedPriceMinor: null,
-  approvedPriceMinor: null,
-  revision: 0,
-  version: 0,
-  changedAt: at,
-  ...notSent,
-  ...named,
-})
+): ListingRow => ({ ...NEW, store, changedAt: at, ...named })
 
 export function factsOf(row: ListingRow): ListingFacts {
   const [known, sent] = [knownOf(row), sentOf(row)]
@@ -213,7 +194,6 @@ export function knownOf(row: ListingRow): ListingContent | null {
 
 const unique = (texts: string[]): string[] => [...new Set(texts)]
 
-/** Returns each listing of a store once. */
 export const byVariant = (rows: ListingRow[]): ListingRow[] => [
   ...new Map(rows.map((row) => [row.variant, row])).values(),
 ]

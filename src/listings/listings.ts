@@ -1,7 +1,7 @@
 import { type PublishedOffer, passesFilter } from '../domain/listing.ts'
 import { explainPrice } from '../domain/pricing.ts'
 import { explainStock } from '../domain/stock.ts'
-import { Failure } from '../errors.ts'
+import { conflict, Failure } from '../errors.ts'
 import type { Database } from '../storage/database.ts'
 import { listingsOfProducts, listingsOfSkus, listingsOfVariants, pricesOfListing } from '../storage/listings.ts'
 import { listOffers, offersBySku } from '../storage/offers.ts'
@@ -59,7 +59,7 @@ export async function listingBySku(
   const found = listed.find(({ row }) => row.variant === sku) ?? listed.find(({ row }) => row.sku === sku)
   if (!found) return undefined
   const { match } = found
-  if (match.outcome === 'ambiguous_sku') throw new Failure('conflict', match.detail, { reason: 'ambiguous_sku' })
+  if (match.outcome === 'ambiguous_sku') throw conflict('ambiguous_sku', match.detail)
   return recordsOf(found)[0]
 }
 
@@ -111,8 +111,7 @@ export async function explainOffer(db: Database, store: SellingStore, sku: strin
   const [offer, other] = await db.query(offersBySku([sku]))
   if (!offer) throw new Failure('not_found', `the supplier sells nothing under the SKU ${sku}`)
   if (other) {
-    const message = `the SKU ${sku} names two offers: ${offer.productId} and ${other.productId}`
-    throw new Failure('conflict', message, { reason: 'ambiguous_sku' })
+    throw conflict('ambiguous_sku', `the SKU ${sku} names two offers: ${offer.productId} and ${other.productId}`)
   }
   const [linked, named, under] = await Promise.all([
     db.query(listingsOfProducts(store.id, [offer.productId])),

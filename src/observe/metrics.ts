@@ -26,7 +26,6 @@ const histograms = {
   },
 }
 
-/** The values that each scrape reads. */
 export interface Observed extends StoredStatus {
   /** Epoch milliseconds. */
   now: number
@@ -57,7 +56,6 @@ const zero = (...labels: Record<string, string>[]): Reading[] => labels.map((giv
 
 const UP_TO = `of each kind up to ${COUNT_MAX}`
 
-/** The gauges, which are read at each scrape. */
 const gauges: Record<string, GaugeSource> = {
   deliveries_stored: {
     help: `Deliveries in the inbox, ${UP_TO}`,

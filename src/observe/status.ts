@@ -39,7 +39,6 @@ export const readStatus = (db: Pick<Database, 'query'>) =>
     alertChannels: db.query(allAlertChannels()),
   })
 
-/** Waits for reads that go on at the same time. */
 async function together<T extends object>(reads: T): Promise<{ [Name in keyof T]: Awaited<T[Name]> }> {
   const read = Object.entries(reads).map(async ([name, value]) => [name, await value])
   return Object.fromEntries(await Promise.all(read))

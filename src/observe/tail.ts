@@ -85,7 +85,6 @@ export function createTail(log: Log, { idleMs = IDLE_MS } = {}) {
     log: { info: level('info'), warn: level('warn'), error: level('error') } satisfies Log,
     watch,
     watchers: () => watchers.size,
-    /** Ends all watchers. */
     end: () => {
       for (const { end } of [...watchers]) end()
     },

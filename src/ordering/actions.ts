@@ -2,7 +2,7 @@
 
 import { isStandingHold } from '../domain/hold.ts'
 import { finalStates, keepsMoney } from '../domain/purchase.ts'
-import { Failure } from '../errors.ts'
+import { conflict, Failure } from '../errors.ts'
 import { type Database, need } from '../storage/database.ts'
 import { cancelEntitlement } from '../storage/entitlements.ts'
 import { audited } from '../storage/evidence.ts'
@@ -76,7 +76,7 @@ export async function retryPurchase(
   const given = ({ generations }: Loaded): Given => {
     const others = generations.filter(({ id }) => id !== purchaseId)
     const refusal = otherMayBeCharged(others.filter((one) => !keepsMoney(one)))
-    if (refusal) throw new Failure('conflict', refusal.message, { reason: refusal.reason })
+    if (refusal) throw conflict(refusal.reason, refusal.message)
     const now = ordering.now()
     const writtenOff = others.filter(keepsMoney).map((one) => changePurchase(one, { writtenOffAt: now }, now))
     const audit = audited(ordering, actor, 'purchase.retry', purchaseId, reason)
@@ -89,7 +89,7 @@ export async function retryPurchase(
   })
   if (moved) return
   const message = `the purchase is ${purchase.state}: only the newest rejected, failed or cancelled one can be retried`
-  throw new Failure('conflict', message, { reason: 'not_retriable' })
+  throw conflict('not_retriable', message)
 }
 
 /** The words of the audit for a purchase that may exceed the spend caps. */
@@ -128,7 +128,7 @@ export async function releasePurchase(
       releaseOffer(purchase.supplierProductId),
     ],
   })
-  if (!moved) throw new Failure('conflict', `the purchase is ${purchase.state} and not held`, { reason: 'not_held' })
+  if (!moved) throw conflict('not_held', `the purchase is ${purchase.state} and not held`)
   // Other purchases may be held for the same offer.
   await releaseHeld(ordering, 'ceiling', purchase.supplierProductId)
   ordering.wake('place')
@@ -145,9 +145,7 @@ export async function checkPurchase(ordering: Ordering, purchaseId: string, acto
   await assertReleasable(ordering, purchase)
   const audit = audited(ordering, actor, 'purchase.check', purchaseId)
   if (finalStates.includes(purchase.state)) {
-    throw new Failure('conflict', `the purchase is ${purchase.state}: nothing of it is under way`, {
-      reason: 'ended',
-    })
+    throw conflict('ended', `the purchase is ${purchase.state}: nothing of it is under way`)
   }
   if (purchase.state === 'planned' || purchase.state === 'waiting') {
     await advance(ordering, purchaseId, {
@@ -166,11 +164,11 @@ export async function checkPurchase(ordering: Ordering, purchaseId: string, acto
 /** @throws Failure `conflict` when only the end of the freeze, or the order in its shop, can release the purchase */
 async function assertReleasable({ db }: Pick<Ordering, 'db'>, { holdReason, note }: Purchase): Promise<void> {
   if (holdReason === 'frozen' && (await currentFreeze(db))) {
-    throw new Failure('conflict', 'buying is frozen: lift the freeze with quayside unfreeze', { reason: 'frozen' })
+    throw conflict('frozen', 'buying is frozen: lift the freeze with quayside unfreeze')
   }
   if (isStandingHold(holdReason)) {
     const message = `it waits for its order, which ${note ?? 'is not paid'}: see to it in the shop, then quayside orders release`
-    throw new Failure('conflict', message, { reason: 'order_held' })
+    throw conflict('order_held', message)
   }
 }
 
@@ -192,8 +190,7 @@ export async function unfreeze(ordering: Ordering, actor: string, causes?: reado
   const named = (freezes.length > 0 ? freezes : standing).filter(({ id }) => causes?.includes(id) ?? true)
   if (standing.length > 0 && named.length === 0) {
     const why = reasonsOf(freezes.length > 0 ? freezes : standing)
-    const message = `these causes are lifted already, and buying is frozen for another one: ${why}`
-    throw new Failure('conflict', message, { reason: 'changed' })
+    throw conflict('changed', `these causes are lifted already, and buying is frozen for another one: ${why}`)
   }
   const restored = named.some(({ id }) => id === RESTORE_CAUSE)
   // A person may lift the hold of a start: where the supplier's orders cannot be read, only people know of a restore.
@@ -213,10 +210,10 @@ async function unproven(db: Database, holds: readonly { reason: string }[]): Pro
   const epoch = await currentEpoch(db)
   if (epoch?.restoredAt !== null) {
     const message = "after a restore nothing is bought until the supplier's orders are reattached, in some minutes"
-    return new Failure('conflict', message, { reason: 'restore_unfinished' })
+    return conflict('restore_unfinished', message)
   }
   const message = `nothing is bought until the supplier's whole order list was read, which is tried every few seconds (${reasonsOf(holds)}); if it cannot be read, quayside doctor says what to do`
-  return new Failure('conflict', message, { reason: 'new_database_uncompared' })
+  return conflict('new_database_uncompared', message)
 }
 
 /** Says why buying was frozen, for people and for the audit. */

@@ -67,7 +67,6 @@ export interface Given {
   detail?: string
 }
 
-/** A purchase that was moved. */
 export interface Moved {
   /** The purchase as it was before the move. */
   loaded: Loaded
@@ -117,7 +116,6 @@ export async function advance(
   })
 }
 
-/** The result of one input for one purchase. */
 export interface Move {
   /** Undefined where no row of the transition table matches. Then `changes` is empty, or has only the record of the input. */
   moved: Moved | undefined

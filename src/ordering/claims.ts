@@ -4,7 +4,7 @@ import { type ClaimOutcome, claimMessage } from '../domain/claim.ts'
 import { counted } from '../domain/figures.ts'
 import { isTextKey, normalKey } from '../domain/licence-key.ts'
 import { currentParts, hasLeft, isOfUnits } from '../domain/store-order.ts'
-import { codeOf, Failure } from '../errors.ts'
+import { codeOf, conflict, Failure } from '../errors.ts'
 import {
   type Claim,
   claimById,
@@ -72,8 +72,7 @@ export async function raiseClaim(
   const { ordinal = 1 } = given
   const key = keys.find((one) => one.ordinal === ordinal)
   if (!key) throw new Failure('not_found', `the purchase has no key ${ordinal}`)
-  if (!hasLeft(key))
-    throw new Failure('conflict', 'the key was not delivered: no customer has it', { reason: 'no_keys' })
+  if (!hasLeft(key)) throw conflict('no_keys', 'the key was not delivered: no customer has it')
   const id = newId()
   const at = ordering.now()
   const about = { id, orderId, purchaseId, ordinal, note, raisedAt: at, raisedBy: actor, deadlineAt: at + days * DAY }
@@ -87,7 +86,7 @@ export async function raiseClaim(
     } catch (error) {
       if (codeOf(error) !== 'conflict') throw error
       const known = (await db.query(claimsOfKey(purchaseId, ordinal))).find(({ outcome }) => outcome !== 'refused')
-      if (known) throw new Failure('conflict', `claim ${known.number} is about this key`, { reason: 'claimed' })
+      if (known) throw conflict('claimed', `claim ${known.number} is about this key`)
       // Another claim got the number at the same instant.
       if (tries === TRIES) throw error
     }
@@ -106,11 +105,11 @@ export async function buyAgain(ordering: Fulfilment, number: number, actor: stri
   await retryStale(TRIES, async () => {
     const seen = await replacing(ordering, number)
     const freeze = await currentFreeze(db)
-    if (freeze) throw new Failure('conflict', `buying is frozen: ${freeze.reason}`, { reason: 'frozen' })
+    if (freeze) throw conflict('frozen', `buying is frozen: ${freeze.reason}`)
     const { purchase, line, name, kept, revision } = seen
     if (kept && kept.takenBackBy !== 'units') {
       const message = `purchase ${kept.id} of the line is bought and waits for a decision: hand its key over, or close it`
-      throw new Failure('conflict', message, { reason: 'bought_already' })
+      throw conflict('bought_already', message)
     }
     const [offer] = await db.query(offersByProduct([purchase.supplierProductId]))
     const ceiling = offer && ceilingOf(ordering, line, offer, now())
@@ -157,8 +156,7 @@ export async function adoptKey(
   await retryStale(TRIES, async () => {
     const [known] = await db.query(keysByBlindIndex([blindIndex]))
     if (known) {
-      const message = `purchase ${known.purchaseId} has this key already, as its key ${known.ordinal}`
-      throw new Failure('conflict', message, { reason: 'key_known' })
+      throw conflict('key_known', `purchase ${known.purchaseId} has this key already, as its key ${known.ordinal}`)
     }
     const seen = await replacing(ordering, number)
     const { purchase: replaced, line, name, revision } = seen
@@ -210,7 +208,7 @@ export async function claimNumbered({ db }: Pick<Ordering, 'db'>, number: number
 async function openClaim(ordering: Pick<Ordering, 'db'>, number: number): Promise<Claim> {
   const claim = await claimNumbered(ordering, number)
   if (claim.outcome !== null) {
-    throw new Failure('conflict', `claim ${number} has ended: ${claim.outcome}`, { reason: 'not_open' })
+    throw conflict('not_open', `claim ${number} has ended: ${claim.outcome}`)
   }
   return claim
 }
@@ -228,7 +226,7 @@ async function replacing(ordering: Fulfilment, number: number) {
   const claim = await openClaim(ordering, number)
   if (await isReattaching(db)) {
     const message = 'it is not known yet what was bought: try again once the orders of the supplier are reattached'
-    throw new Failure('conflict', message, { reason: 'restore_unfinished' })
+    throw conflict('restore_unfinished', message)
   }
   const { orderId, purchaseId } = claim
   const { order, lines, keys } = await orderStanding(ordering, orderId)
@@ -241,17 +239,17 @@ async function replacing(ordering: Fulfilment, number: number) {
   const row = stored ?? (await need(db, entitlementOfOrder(orderId), 'order', orderId))
   if (row.standing !== 'paid') {
     const message = `the order ${order.reference} ${row.because ?? `is ${row.standing}`}: it gets no other key`
-    throw new Failure('conflict', message, { reason: 'order_held' })
+    throw conflict('order_held', message)
   }
   const { ordersShownMs = Number.POSITIVE_INFINITY } = ordering.storeOf(order.store) ?? {}
   if (ordering.now() - order.receivedAt > ordersShownMs) {
     const days = Math.floor(ordersShownMs / DAY)
     const message = `the shop shows no order older than ${days} days, so no key can be put on it: give the customer a key yourself`
-    throw new Failure('conflict', message, { reason: 'order_too_old' })
+    throw conflict('order_too_old', message)
   }
   const page = await first(db, keyPageOfOrder(orderId))
   if (page?.withdrawnAt != null) {
-    throw new Failure('conflict', 'the page of keys of the order is withdrawn', { reason: 'withdrawn' })
+    throw conflict('withdrawn', 'the page of keys of the order is withdrawn')
   }
   const units = await db.query(entitlementLinesOf(order.store, order.reference))
   const granted = units.find((one) => one.line === line.line)?.granted ?? 0
@@ -259,7 +257,7 @@ async function replacing(ordering: Fulfilment, number: number) {
   const left = keys.filter((key) => ofUnits.has(key.purchaseId) && hasLeft(key)).length
   if (left > granted) {
     const message = `the order has ${granted} of the line now, and its customer has ${counted(left, 'key')}`
-    throw new Failure('conflict', message, { reason: 'order_changed' })
+    throw conflict('order_changed', message)
   }
   const part = Math.max(...own.map((one) => one.part)) + 1
   // A restore that lost an earlier decision finds the replacement at the supplier, as a unit that the line does not have.

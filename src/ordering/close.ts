@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { mayClose } from '../domain/store-order.ts'
 import { isComplete, type StoreUpdate } from '../domain/store-update.ts'
-import { type Change, StaleWrite } from '../storage/database.ts'
+import { type Change, commitUnlessStale } from '../storage/database.ts'
 import { enqueueUpdate, type OutboxRow, outboxOfOrder, withdrawWaitingKeys } from '../storage/outbox.ts'
 import { markClosed, ordersToClose, type StoreOrder } from '../storage/store-orders.ts'
 import type { Ordering } from './context.ts'
@@ -29,12 +29,7 @@ async function closeOrder(ordering: Ordering, order: StoreOrder): Promise<boolea
   const standing = await standingOf(ordering, order)
   const changes = await closing(ordering, order, standing)
   if (changes.length === 0) return false
-  try {
-    await ordering.db.commit(changes)
-  } catch (error) {
-    if (error instanceof StaleWrite) return false
-    throw error
-  }
+  if (!(await commitUnlessStale(ordering.db, changes))) return false
   logClosed(ordering, order, standing)
   return true
 }

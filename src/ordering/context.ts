@@ -149,7 +149,6 @@ export const freshPace = (): Pace => ({
   unstored: [],
 })
 
-/** What every ordering flow needs. */
 export interface Ordering extends Context {
   supplier: OrderingSupplier
   dialect: Dialect
@@ -165,7 +164,6 @@ export interface Ordering extends Context {
   count: CountActivity
   /** Reads one offer from the supplier again. */
   refreshOffer: (productId: string) => Promise<void>
-  /** Reads the balance again. */
   checkBalance: () => Promise<void>
   /**
    * Notes an attempt in the marker file, before the request leaves, so that an older copy of the database is recognised.
@@ -182,7 +180,6 @@ export interface Ordering extends Context {
   signal?: AbortSignal
 }
 
-/** Returns the order that a purchase asks the supplier for. */
 export const expectedOf = ({
   externalOrderId,
   supplierProductId: productId,

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import type { PurchaseInput } from '../domain/purchase.ts'
 import { isSameProduct, type SupplierOrder } from '../domain/supplier.ts'
-import { codeOf, Failure } from '../errors.ts'
+import { codeOf, conflict, Failure } from '../errors.ts'
 import { type Discrepancy, discrepanciesOf } from '../storage/discrepancies.ts'
 import { attemptsOf, audited } from '../storage/evidence.ts'
 import { redeliverEffect } from '../storage/outbox.ts'
@@ -61,7 +61,7 @@ export async function decidePurchase(
   if ((decision.type === 'hand_over' || decision.type === 'adopt') && (await isReattaching(ordering.db))) {
     const message =
       "after a restore the supplier's orders are reattached first, in some minutes: until then the store may have keys that are not on record"
-    throw new Failure('conflict', message, { reason: 'restore_unfinished' })
+    throw conflict('restore_unfinished', message)
   }
   if (evidenceVersion !== undefined && evidenceVersion !== (await versionNow(ordering, seen))) {
     throw changed(seen, evidenceVersion)
@@ -110,11 +110,10 @@ export async function existing(ordering: Pick<Ordering, 'db'>, purchaseId: strin
 function assertDecidable(loaded: Loaded, type: DecisionType, now: number): void {
   const { leaseUntil } = loaded.purchase
   if (leaseUntil !== null && leaseUntil > now) {
-    const message = 'the purchase is being worked on: look again in a few minutes'
-    throw new Failure('conflict', message, { reason: 'busy' })
+    throw conflict('busy', 'the purchase is being worked on: look again in a few minutes')
   }
   const refusal = refusalOf(loaded, type)
-  if (refusal) throw new Failure('conflict', refusal.message, { reason: refusal.reason })
+  if (refusal) throw conflict(refusal.reason, refusal.message)
 }
 
 async function inputOf(ordering: Ordering, seen: Loaded, decision: Decision): Promise<PurchaseInput> {
@@ -144,14 +143,14 @@ async function orderToAdopt(ordering: Ordering, loaded: Loaded, orderId: string)
   const [owner] = (await ordering.db.query(purchasesBySupplierOrder([orderId]))).filter(({ id }) => id !== purchase.id)
   if (owner) throw taken(orderId, `purchase ${owner.id}`)
   const order = await ordering.supplier.order(orderId)
-  if (!order) throw new Failure('conflict', `the supplier knows no order ${orderId}`, { reason: 'order_unknown' })
+  if (!order) throw conflict('order_unknown', `the supplier knows no order ${orderId}`)
   // The supplier's list may show one order under two ids. If all stored keys are in this order, it is the same order.
   const indexes = distinctKeys(ordering, order).flatMap(({ blindIndexes }) => blindIndexes)
   const ofOrder = new Set(indexes.map((index) => index.toString('hex')))
   const isTheirOrder = keys.every(({ blindIndex }) => ofOrder.has(blindIndex.toString('hex')))
   if (purchase.supplierOrderId !== orderId && !isTheirOrder) {
     const message = `keys of order ${purchase.supplierOrderId} came already: those of another order cannot be mixed with them`
-    throw new Failure('conflict', message, { reason: 'keys_of_another_order' })
+    throw conflict('keys_of_another_order', message)
   }
   const reference = order.externalOrderId
   if (reference === purchase.externalOrderId) return order
@@ -162,13 +161,13 @@ async function orderToAdopt(ordering: Ordering, loaded: Loaded, orderId: string)
     reference !== undefined || !isSameProduct(order.productId ?? purchase.supplierProductId, purchase.supplierProductId)
   if (strange && !known.includes(orderId)) {
     const message = `order ${orderId} carries another reference or product, and was never seen for this purchase`
-    throw new Failure('conflict', message, { reason: 'order_foreign' })
+    throw conflict('order_foreign', message)
   }
   return order
 }
 
 const taken = (orderId: string, owner: string): Failure =>
-  new Failure('conflict', `order ${orderId} belongs to ${owner}`, { reason: 'order_taken' })
+  conflict('order_taken', `order ${orderId} belongs to ${owner}`)
 
 /** @param version of the evidence that the person was shown */
 function changed(loaded: Loaded, version = ''): Failure {
@@ -178,7 +177,7 @@ function changed(loaded: Loaded, version = ''): Failure {
   const order = supplierOrderId === null ? 'no order of its own' : `order ${supplierOrderId}`
   const now = `${before}is ${state} now, with ${order} and ${loaded.keys.length} of ${quantity} keys`
   const message = `the purchase has changed since it was shown: it ${now}; look at it again, then decide`
-  return new Failure('conflict', message, { reason: 'evidence_changed' })
+  return conflict('evidence_changed', message)
 }
 
 const waitingHandOvers = (keys: Loaded['keys']): string[] => [

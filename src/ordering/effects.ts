@@ -125,7 +125,6 @@ function failedUpdate(ordering: Ordering, decided: Decided): Change {
   return pushUpdate(ordering, decided, { type: 'line.failed', payload }, `failed:${id}:${version}`)
 }
 
-/** Counts the units for which the store has no keys. */
 const unitsOpen = ({ loaded }: Pick<Decided, 'loaded'>): number => loaded.purchase.quantity - unitsLeft(loaded)
 
 function planChanges(ordering: Ordering, decided: Decided, effect: PlanEffect): Change[] {
@@ -290,7 +289,6 @@ export const keysWaiting = <K extends Pick<LicenceKey, 'handOverId' | 'begunAt'>
 ): (K & { handOverId: string })[] =>
   keys.filter((key): key is K & { handOverId: string } => key.handOverId !== null && key.begunAt === null)
 
-/** Returns the keys of a reading that are not stored yet. */
 export function keysToStore(reading: Pick<Reading, 'keys'>, stored: { blindIndex: Buffer }[]): Reading['keys'] {
   const isStored = (index: Buffer) => stored.some(({ blindIndex }) => blindIndex.equals(index))
   return reading.keys.filter(({ blindIndexes }) => !blindIndexes.some(isStored))

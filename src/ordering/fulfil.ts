@@ -5,7 +5,7 @@ import { callbackDelayMs } from '../domain/pace.ts'
 import { finalStates } from '../domain/purchase.ts'
 import { isComplete, type LineFulfilled, type StoreUpdate } from '../domain/store-update.ts'
 import { Failure, messageOf } from '../errors.ts'
-import { type Change, first, StaleWrite } from '../storage/database.ts'
+import { type Change, commitUnlessStale, first } from '../storage/database.ts'
 import { assertMayLeave, entitlementOf, settleFirst } from '../storage/entitlements.ts'
 import { audited } from '../storage/evidence.ts'
 import { beginHandOver, type LicenceKey, markHandedOver, markHandOverUnsent } from '../storage/licence-keys.ts'
@@ -445,24 +445,16 @@ async function beginSending(
   const notBefore = actsMs === 0 ? row.notBefore : ordering.now() + actsMs
   const actsUntil = actsMs === 0 ? null : notBefore
   const begin = beginCallback({ id: row.id, sentUpdate: update, notBefore, actsUntil })
-  try {
-    await ordering.db.commit(
-      handsOver === undefined
-        ? [begin]
-        : [
-            // An update that may have left already goes on to its end, whatever the state of its order is now.
-            ...(row.sentUpdate ? [] : [assertMayLeave(row.orderId ?? '', handsOver)]),
-            ...beginHandOver(handsOver, row.id, ordering.now()),
-            begin,
-          ],
-    )
-    return true
-  } catch (error) {
-    if (!(error instanceof StaleWrite)) throw error
-    // The process that took the cancellation may have died before it carried the cancellation out.
-    if (handsOver !== undefined) await advance(ordering, handsOver, { input: { type: 'clock' } })
-    return false
-  }
+  if (handsOver === undefined) return commitUnlessStale(ordering.db, [begin])
+  const hasBegun = await commitUnlessStale(ordering.db, [
+    // An update that may have left already goes on to its end, whatever the state of its order is now.
+    ...(row.sentUpdate ? [] : [assertMayLeave(row.orderId ?? '', handsOver)]),
+    ...beginHandOver(handsOver, row.id, ordering.now()),
+    begin,
+  ])
+  // The process that took the cancellation may have died before it carried the cancellation out.
+  if (!hasBegun) await advance(ordering, handsOver, { input: { type: 'clock' } })
+  return hasBegun
 }
 
 /**
@@ -480,12 +472,7 @@ async function noteUnsent(ordering: Ordering, { row, handsOver }: Outgoing, atte
     ...(handsOver === undefined ? [] : [settleFirst(row.orderId ?? '', ordering.now())]),
   ]
   for (const changes of [wholly, [markAttemptUnsent(row.id)], wholly]) {
-    try {
-      await db.commit(changes)
-    } catch (error) {
-      if (!(error instanceof StaleWrite)) throw error
-      continue
-    }
+    if (!(await commitUnlessStale(db, changes))) continue
     if (changes === wholly && handsOver !== undefined) await advance(ordering, handsOver, { input: { type: 'clock' } })
     return
   }
@@ -565,10 +552,8 @@ function loadedOf(
 /** Puts a dead or waiting effect back into the outbox, due now. @throws Failure `not_found`, also for an effect that is done */
 export async function redeliver(ordering: Ordering, outboxId: string, actor: string): Promise<void> {
   const { db, now } = ordering
-  try {
-    await db.commit([redeliverEffect(outboxId, now()), audited(ordering, actor, 'outbox.redeliver', outboxId)])
-  } catch (error) {
-    if (!(error instanceof StaleWrite)) throw error
+  const audit = audited(ordering, actor, 'outbox.redeliver', outboxId)
+  if (!(await commitUnlessStale(db, [redeliverEffect(outboxId, now()), audit]))) {
     throw new Failure('not_found', `there is no effect that could be sent again with the id ${outboxId}`)
   }
   ordering.wake('outbox')

@@ -22,7 +22,6 @@ const UNREADABLE_MS = 5_000
 /** The most products whose last confirmation is remembered. When more come, all are forgotten: that only costs requests. */
 const CONFIRMED_MAX = 10_000
 
-/** What the guards use. */
 export type Guarding = Pick<
   Ordering,
   'db' | 'now' | 'monotonic' | 'random' | 'policy' | 'dialect' | 'pace' | 'refreshOffer' | 'checkBalance'
@@ -202,7 +201,6 @@ const faultNotes: Record<CostFault, string> = {
   currency: 'the supplier states the cost in another currency: ask the supplier; it is bought once the cost is right',
 }
 
-/** A spend cap for one purchase. */
 export interface Cap {
   name: 'order' | 'hour' | 'day'
   scope: CapScope

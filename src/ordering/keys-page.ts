@@ -1,11 +1,10 @@
 /** What is known of an order's page of keys: whether it is withdrawn, and which keys its customer opened there. */
-import { Failure } from '../errors.ts'
-import { type Database, first, StaleWrite } from '../storage/database.ts'
+import { conflict } from '../errors.ts'
+import { commitUnlessStale, type Database, first } from '../storage/database.ts'
 import { audited } from '../storage/evidence.ts'
 import { type KeyReveal, keyPageOfOrder, revealsOfOrder, withdrawKeyPage } from '../storage/key-pages.ts'
 import type { Ordering } from './context.ts'
 
-/** A key that the customer opened. */
 export interface Opening {
   purchaseId: string
   ordinal: number
@@ -47,11 +46,8 @@ export async function withdrawKeysPage(
 ): Promise<void> {
   const { db, now } = ordering
   const { keysPage } = await keysPageOf(db, orderId)
-  if (!keysPage) throw new Failure('conflict', 'the order has no page of keys', { reason: 'no_page' })
-  const done = new Failure('conflict', 'the page of keys is withdrawn already', { reason: 'withdrawn' })
-  if (keysPage.withdrawnAt !== null) throw done
+  if (!keysPage) throw conflict('no_page', 'the order has no page of keys')
   const audit = audited(ordering, actor, 'order.withdraw_keys', orderId, reason)
-  await db.commit([withdrawKeyPage(orderId, actor, now()), audit]).catch((error: unknown) => {
-    throw error instanceof StaleWrite ? done : error
-  })
+  const isDone = await commitUnlessStale(db, [withdrawKeyPage(orderId, actor, now()), audit])
+  if (!isDone) throw conflict('withdrawn', 'the page of keys is withdrawn already')
 }

@@ -2,7 +2,7 @@ import { heldAlertMs, holdReasons } from '../domain/hold.ts'
 import { holdLabels } from '../domain/labels.ts'
 import { finalStates } from '../domain/purchase.ts'
 import { holdToReport } from '../domain/store-update.ts'
-import { type Change, StaleWrite } from '../storage/database.ts'
+import { type Change, commitUnlessStale } from '../storage/database.ts'
 import { enqueueAlert, enqueueUpdate, type UpdateEffect } from '../storage/outbox.ts'
 import { changePurchase, heldUnsaid, type Purchase } from '../storage/purchases.ts'
 import { lateOrders } from '../storage/store-orders.ts'
@@ -118,14 +118,10 @@ async function alertOne(ordering: Pick<Ordering, 'db' | 'now' | 'newId'>, id: st
   const unsaid = holdToReport(holdReported, reason, true)
   if (unsaid === undefined) return void (await db.commit([alert]))
   const held = { purchaseId: id, units: quantity - unitsLeft(loaded), reason: unsaid }
-  try {
-    await db.commit([
-      alert,
-      changePurchase(loaded.purchase, { holdReported: unsaid }, now()),
-      pushUpdate(ordering, { loaded, now: now() }, { type: 'line.held', payload: held }),
-    ])
-  } catch (error) {
-    // The purchase has just gone on, or is held for another reason. The next call sees its new state.
-    if (!(error instanceof StaleWrite)) throw error
-  }
+  // Stale: the purchase has just gone on, or is held for another reason. The next call sees its new state.
+  await commitUnlessStale(db, [
+    alert,
+    changePurchase(loaded.purchase, { holdReported: unsaid }, now()),
+    pushUpdate(ordering, { loaded, now: now() }, { type: 'line.held', payload: held }),
+  ])
 }

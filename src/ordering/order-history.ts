@@ -2,7 +2,7 @@
 import { counted } from '../domain/figures.ts'
 import { chargesOf } from '../domain/purchase.ts'
 import { hasLeft } from '../domain/store-order.ts'
-import { Failure } from '../errors.ts'
+import { conflict } from '../errors.ts'
 import { deliveriesOfPurchases } from '../storage/deliveries.ts'
 import { attemptsOf, audited, auditOfAll, transitionsOf } from '../storage/evidence.ts'
 import type { LicenceKey } from '../storage/licence-keys.ts'
@@ -106,7 +106,7 @@ export async function revealKeys(
   const all = keysByLine(await orderStanding(ordering, orderId), hasLeft)
   const lines = all.filter(({ line }) => lineId === undefined || line === lineId)
   const count = lines.reduce((sum, { keys }) => sum + keys.length, 0)
-  if (count === 0) throw new Failure('conflict', 'no key of it is with the store yet', { reason: 'no_keys' })
+  if (count === 0) throw conflict('no_keys', 'no key of it is with the store yet')
   const of = lineId === undefined ? '' : ` of line ${lineId}`
   const what = `${counted(count, 'key')}${of}: ${reason}`
   await ordering.db.commit([audited(ordering, actor, 'order.reveal', orderId, what)])

@@ -97,11 +97,8 @@ const pausedUntil = ({ pace, supplier }: Ordering): number => Math.max(pace.paus
 /** Cancels purchases that were never sent and that are past their deadline or no longer wanted. */
 async function endDue(ordering: Ordering): Promise<void> {
   for (const { id } of await ordering.db.query(dueEndings(ordering.now(), BATCH))) {
-    try {
-      await advance(ordering, id, { input: { type: 'clock' } })
-    } catch (error) {
-      await noteFailure(ordering, id, error)
-    }
+    const ended = advance(ordering, id, { input: { type: 'clock' } })
+    await ended.catch((error: unknown) => noteFailure(ordering, id, error))
   }
 }
 

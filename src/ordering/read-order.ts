@@ -63,6 +63,7 @@ export async function applyOrder(
   if (await isDoubtful(ordering, purchase, order)) return undefined
   const reading = { order: await withoutItsKeys(ordering, purchase, order), keys: distinctKeys(ordering, order) }
   const blindIndexes = reading.keys.flatMap((key) => key.blindIndexes)
+  const seen = `${order.statusWord}, ${order.keys.length} of ${purchase.quantity} keys`
   const apply =
     (keysElsewhere: boolean) =>
     (loaded: Loaded): Given | undefined => {
@@ -89,7 +90,9 @@ export async function applyOrder(
         also: ({ row }) => [
           // Keys that another purchase has are rare. So the commit asserts that there are none, and saves a read.
           ...(!keysElsewhere && blindIndexes.length > 0 ? [assertNotElsewhere(purchase.id, blindIndexes)] : []),
-          ...(row === 'still_open' ? [] : [readAttempt(ordering, purchase, order)]),
+          ...(row === 'still_open'
+            ? []
+            : [lookAttempt(ordering, purchase, 'read', { supplierOrderId: order.id, detail: seen })]),
         ],
       }
     }
@@ -145,18 +148,14 @@ async function withoutItsKeys(ordering: Ordering, { id }: Purchase, order: Suppl
 /** Says whether the order still belongs to the purchase. During the reading, a person may have adopted another order. */
 const isOwn = ({ purchase }: Loaded, orderId: string): boolean => purchase.supplierOrderId === orderId
 
-/** Stores the evidence of a read that changed something. */
-const readAttempt = ({ newId, now }: Ordering, purchase: Purchase, order: SupplierOrder): Change =>
-  insertAttempt({
-    id: newId(),
-    purchaseId: purchase.id,
-    kind: 'read',
-    stage: 'answered',
-    number: purchase.refreshes + 1,
-    at: now(),
-    supplierOrderId: order.id,
-    detail: `${order.statusWord}, ${order.keys.length} of ${purchase.quantity} keys`,
-  })
+/** Stores the evidence of a look at the supplier: a read of one order, or a look-up among all orders. */
+export const lookAttempt = (
+  { newId, now }: Ordering,
+  { id, refreshes }: Purchase,
+  kind: 'read' | 'look_up',
+  seen: { supplierOrderId?: string; detail: string },
+): Change =>
+  insertAttempt({ id: newId(), purchaseId: id, kind, stage: 'answered', number: refreshes + 1, at: now(), ...seen })
 
 /** Returns the keys of an order, each key once. A key that a supplier lists twice is still one key. */
 export function distinctKeys({ vault }: Ordering, order: SupplierOrder): Reading['keys'] {

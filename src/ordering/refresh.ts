@@ -4,7 +4,6 @@ import type { FoundOrder, PurchaseInput, PurchaseState } from '../domain/purchas
 import type { SupplierOrder } from '../domain/supplier.ts'
 import { messageOf } from '../errors.ts'
 import { first } from '../storage/database.ts'
-import { insertAttempt } from '../storage/evidence.ts'
 import { currentFreeze } from '../storage/freezes.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
 import { dueRefreshes, lostSends, type Purchase, purchaseById, purchasesByExternalId } from '../storage/purchases.ts'
@@ -12,7 +11,7 @@ import { isReattaching } from '../storage/restores.ts'
 import { advance, load } from './advance.ts'
 import { deadlineMs, gapsOf, inParallel, type LastRequest, type Ordering, rememberedOf } from './context.ts'
 import { confirmHandOver } from './fulfil.ts'
-import { applyOrder, foundOrders, readSupplierOrder, reschedule } from './read-order.ts'
+import { applyOrder, foundOrders, lookAttempt, readSupplierOrder, reschedule } from './read-order.ts'
 import { boughtBefore } from './reattach.ts'
 import { noteFailure } from './recover.ts'
 import { scanFor } from './scan.ts'
@@ -31,12 +30,9 @@ const AT_ONCE = 4
  */
 export async function refreshDue(ordering: Ordering): Promise<number> {
   const now = ordering.now()
-  for (const purchase of await ordering.db.query(lostSends(now, BATCH))) {
-    try {
-      await advance(ordering, purchase.id, { input: { type: 'lost' } })
-    } catch (error) {
-      await noteFailure(ordering, purchase.id, error)
-    }
+  for (const { id } of await ordering.db.query(lostSends(now, BATCH))) {
+    const lost = advance(ordering, id, { input: { type: 'lost' } })
+    await lost.catch((error: unknown) => noteFailure(ordering, id, error))
   }
   const due = await ordering.db.query(dueRefreshes(now, BATCH))
   const open = await openOrders(ordering, due)
@@ -112,18 +108,7 @@ async function readNamed(ordering: Ordering, purchase: Purchase, orderId: string
   } catch (error) {
     detail = messageOf(error)
   }
-  await db.commit([
-    insertAttempt({
-      id: ordering.newId(),
-      purchaseId: purchase.id,
-      kind: 'read',
-      stage: 'answered',
-      number: purchase.refreshes + 1,
-      at: ordering.now(),
-      supplierOrderId: orderId,
-      detail,
-    }),
-  ])
+  await db.commit([lookAttempt(ordering, purchase, 'read', { supplierOrderId: orderId, detail })])
   if (!order) return 'open'
   const [found] = await foundOrders(ordering, purchase, [order])
   if (!found) return 'open'
@@ -155,17 +140,7 @@ async function scan(ordering: Ordering, purchase: Purchase): Promise<void> {
   } catch (error) {
     detail = messageOf(error)
   }
-  await ordering.db.commit([
-    insertAttempt({
-      id: ordering.newId(),
-      purchaseId: purchase.id,
-      kind: 'look_up',
-      stage: 'answered',
-      number: purchase.refreshes + 1,
-      at: ordering.now(),
-      detail,
-    }),
-  ])
+  await ordering.db.commit([lookAttempt(ordering, purchase, 'look_up', { detail })])
   if (!found) {
     // Only an `unknown` purchase ends here by its deadline. Others are looked up after a restore, and may have been sent.
     const overdue = await advance(ordering, purchase.id, ({ purchase: { state } }) =>

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { counted } from '../domain/figures.ts'
-import { Failure } from '../errors.ts'
+import { conflict, Failure } from '../errors.ts'
 import { claimsOfOrder } from '../storage/claims.ts'
 import { first } from '../storage/database.ts'
 import { audited } from '../storage/evidence.ts'
@@ -17,10 +17,10 @@ export function resendRefusal(
 ): Failure | undefined {
   if (!storeOf(order.store)?.resend) {
     const message = 'the store writes to its customers itself: it has the keys, and Quayside cannot send them again'
-    return new Failure('conflict', message, { reason: 'no_resend' })
+    return conflict('no_resend', message)
   }
   if (keys.some(({ handedOverAt }) => handedOverAt !== null)) return undefined
-  return new Failure('conflict', 'the customer has no key of this order yet', { reason: 'no_keys' })
+  return conflict('no_keys', 'the customer has no key of this order yet')
 }
 
 /**
@@ -43,8 +43,7 @@ export async function resendKeys(fulfilment: Fulfilment, orderId: string, actor:
   const by = wayOf(fulfilment, store)
   const page = by === undefined ? undefined : await first(fulfilment.db, keyPageOfOrder(orderId))
   if (page?.withdrawnAt != null) {
-    const message = 'the page of keys of the order is withdrawn, so that a link to it opens nothing'
-    throw new Failure('conflict', message, { reason: 'withdrawn' })
+    throw conflict('withdrawn', 'the page of keys of the order is withdrawn, so that a link to it opens nothing')
   }
   const claims = await fulfilment.db.query(claimsOfOrder(orderId))
   const handedOver = keysByLine(

@@ -96,16 +96,11 @@ async function transmit(ordering: Ordering, held: Lease, purchase: Purchase): Pr
   ordering.at('answered')
   await record(ordering, held, purchase, placement)
   ordering.at('recorded')
-  if (placement.outcome === 'rejected' && placement.reason === 'balance') await balanceChanged(ordering)
-}
-
-/** Reads the balance again after the supplier called it too low. By the new reading, the balance guard holds the whole queue. */
-async function balanceChanged(ordering: Ordering): Promise<void> {
-  try {
-    await ordering.checkBalance()
-  } catch (error) {
+  if (placement.outcome !== 'rejected' || placement.reason !== 'balance') return
+  // The supplier called the balance too low. By a new reading, the balance guard holds the whole queue.
+  await ordering.checkBalance().catch((error: unknown) => {
     ordering.log.warn('balance.unread', { error: messageOf(error) })
-  }
+  })
 }
 
 /** Asserts the caps again, as another worker may have used up their room. A repeat needs no room: its money is reserved. */
@@ -269,7 +264,6 @@ function nextAttemptAt(ordering: Ordering, purchase: Purchase, placement: Placem
 
 /** A lease. Until its end only its holder may change the purchase. The end is on a clock that does not jump. */
 interface Lease {
-  purchaseId: string
   leaseEpoch: number
   /** An instant of the wall clock. */
   claimedAt: number
@@ -282,7 +276,6 @@ interface Lease {
 function newLease(ordering: Ordering, purchase: Purchase): Lease {
   const start = ordering.monotonic()
   return {
-    purchaseId: purchase.id,
     leaseEpoch: purchase.leaseEpoch + 1,
     claimedAt: ordering.now(),
     leaseEndMonotonic: start + leaseMs(ordering),

@@ -37,7 +37,6 @@ import type { Ordering } from './context.ts'
 import { plannedPurchase } from './effects.ts'
 import { ceilingOf, offerOfLine, plannedParts, type Sold } from './intake.ts'
 
-/** A line as its shop sells it now. */
 export interface LineNow extends Sold {
   unitPriceMinor: number | null
   currency: string | null
@@ -303,7 +302,6 @@ function alert({ ordering, now }: Books, what: string, subject: string, words: s
   return orderAlert(ordering, 'order_changed', { store, reference, orderId: id }, occasion, note)
 }
 
-/** Alerts people of an order of a shop. */
 export const orderAlert = (
   ordering: Ordering,
   type: AlertKind,

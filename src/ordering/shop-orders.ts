@@ -16,7 +16,7 @@ import {
 } from '../domain/entitlement.ts'
 import { amountText, parseDecimal } from '../domain/money.ts'
 import { VARIANTS_EVERY_MS } from '../domain/pace.ts'
-import { Failure } from '../errors.ts'
+import { conflict, Failure } from '../errors.ts'
 import { type Change, first, retryStale, StaleWrite } from '../storage/database.ts'
 import {
   changeEntitlement,
@@ -99,7 +99,6 @@ export async function takeFromShop(
 
 type Stored = ShopOrderTaken | { outcome: 'again' }
 
-/** Stores one reading and what follows from it, in one commit. */
 async function takeReading(
   ordering: Ordering,
   shop: ShopOfOrders,
@@ -575,7 +574,7 @@ export async function takeByHand(
   const adapter = ordering.storeOf(store)
   const asked = await beforeAsking(ordering, store)
   const read = await adapter?.order?.(reference)
-  if (!adapter || !read) throw new Failure('conflict', `${store} hands its orders in itself`, { reason: 'no_shop' })
+  if (!adapter || !read) throw conflict('no_shop', `${store} hands its orders in itself`)
   if (read.outcome === 'ignored' || read.outcome === 'unreadable') throw new Failure('not_found', read.detail)
   if (read.outcome !== 'order') {
     throw new Failure('unavailable', `${store} did not answer for the order: ${read.detail}`)
@@ -593,7 +592,7 @@ export async function takeByHand(
     (await countPurchases(ordering, store, reference)) === before
   if (!order || isNothing) {
     const why = 'detail' in taken ? taken.detail : 'all of its units are bought, or on their way'
-    throw new Failure('conflict', `nothing is bought for the order ${reference}: ${why}`, { reason: 'not_taken' })
+    throw conflict('not_taken', `nothing is bought for the order ${reference}: ${why}`)
   }
   const action = word === 'release' ? 'order.release' : 'order.take'
   const what = word !== 'release' && word.take !== 'all' ? `line ${word.take.line}` : undefined

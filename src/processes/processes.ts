@@ -33,9 +33,7 @@ export interface Processes {
    * minute of this process, which cannot know yet.
    */
   absentSince(): number | null
-  /** What another process suspects. */
   suspectedElsewhere(): Suspects
-  /** Asks the worker for a sweep. */
   askSweep(): Promise<void>
   /**
    * Writes down what other processes must know of this one, and reads what they wrote.
@@ -55,7 +53,6 @@ export interface Processes {
     resume: () => Promise<unknown>
     begin: () => void
   }): Promise<void>
-  /** Stops waiting to be the worker. */
   withdraw(): void
   /** Gives up the lease, so that another process can be the worker. Called when the worker has ended its work. */
   end(): Promise<void>
@@ -73,7 +70,6 @@ const NONE: Suspects = { clock: false, secret: false }
 
 interface Parts extends AddressParts {
   elect: NonNullable<ServiceDatabase['elect']>
-  /** Name of this process. */
   owner: string
   log: Log
 }

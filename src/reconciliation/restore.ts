@@ -282,7 +282,6 @@ type EpochParts = Pick<Context, 'db' | 'now' | 'newId'>
 
 interface StartParts extends EpochParts {
   log: Log
-  /** The stores of the configuration. */
   stores: readonly { id: string }[]
 }
 

@@ -1,4 +1,3 @@
-import assert from 'node:assert/strict'
 import { afterLookUp } from '../domain/pace.ts'
 import type { SupplierOrder } from '../domain/supplier.ts'
 import { comparison, isOurs, NIGHTLY_MS, nightlyFrom, nightlyOverdue, RECENT_MS, SKEW_MS } from '../domain/sweep.ts'
@@ -19,7 +18,7 @@ import {
   purchasesBySupplierOrder,
   purchasesToBeListed,
 } from '../storage/purchases.ts'
-import { changeSweep, forgetSweeps, insertSweep, lastSweepOver, type Sweep, sweepById } from '../storage/runs.ts'
+import { changeSweep, forgetSweeps, insertSweep, lastSweepOver, type Sweep, sweepAsInserted } from '../storage/runs.ts'
 import { afterSuspicion, checkUnlisted, maySpend, recordOrphans, suspectedFrom } from './unmatched.ts'
 
 /** The most pages of a sweep: a million orders at a hundred a page. */
@@ -50,10 +49,9 @@ export async function sweep(ordering: Ordering, from = ordering.now() - RECENT_M
 
 /** Stores a running sweep, so that people see it while it runs. */
 export async function beginSweep({ db, now, newId }: Ordering, from: number, cause: string): Promise<Sweep> {
-  const id = newId()
-  await db.commit([insertSweep({ id, cause, state: 'running', fromAt: Math.max(0, from), startedAt: now() })])
-  const begun = await first(db, sweepById(id))
-  assert(begun, 'a sweep was just stored')
+  const fromAt = Math.max(0, from)
+  const begun = sweepAsInserted({ id: newId(), cause, state: 'running', fromAt, startedAt: now() })
+  await db.commit([insertSweep(begun)])
   return begun
 }
 

@@ -106,7 +106,6 @@ export async function* figuresOf(parts: Parts): AsyncGenerator<Figure[]> {
 export interface Compared {
   /** The migrations that the new version made in the copy. */
   migrations: FiguresHead['migrations']
-  /** How many figures the new version has. */
   figures: number
   /** What differs, by kind and field: how often, and the first ones. */
   differences: { what: string; count: number; first: { of: string; from: string; to: string }[] }[]

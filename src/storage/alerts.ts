@@ -49,12 +49,10 @@ const alertsAboutOne = statement((type: StoredKind, subject: string | undefined,
 
 export const endAlert = stampOnce('any', alerts, ['id'], 'endedAt')
 
-/** Lists alerts, newest first. */
 export const listAlerts = page(alerts, [], {
   computed: { state: sql<'open' | 'ended'>`case when ${alerts.endedAt} is null then 'open' else 'ended' end` },
 })
 
-/** How many alerts of each kind are open. */
 export const countOpenAlerts = countBy(alerts, ['type'], isNull(alerts.endedAt))
 
 /** Acknowledges an open alert. A second acknowledgement changes nothing: the first person stays on record. */

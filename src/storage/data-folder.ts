@@ -6,7 +6,6 @@ import { Failure } from '../errors.ts'
 /** The database file of a data folder, with every link followed. The lock, the marker and the log lie beside this file. */
 export const databaseFileOf = (dataDir: string): string => realFileOf(path.join(dataDir, 'quayside.db'))
 
-/** The number of links that Linux follows at most. */
 const LINKS_MAX = 40
 
 /**

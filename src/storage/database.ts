@@ -74,6 +74,17 @@ export async function need<S extends SQLWrapper>(
   return row
 }
 
+/** Commits unless the commit is stale, because another one came first. @returns false where nothing is stored for that reason */
+export async function commitUnlessStale(db: Pick<Database, 'commit'>, changes: Change[]): Promise<boolean> {
+  try {
+    await db.commit(changes)
+    return true
+  } catch (error) {
+    if (error instanceof StaleWrite) return false
+    throw error
+  }
+}
+
 /**
  * Runs an attempt again while its commit is stale. Each attempt must read and decide again.
  *

@@ -8,7 +8,6 @@ import { changeSeen, deleteBy, insertInto, insertOnce, page, rowsBy, someBy, val
 
 export type Delivery = typeof deliveries.$inferSelect
 
-/** What identifies a delivery. */
 type Identity = Pick<Delivery, 'source' | 'deliveryId' | 'bodyHmac' | 'mac'>
 
 export const deliveryById = rowsBy(deliveries, ['id'])
@@ -60,7 +59,6 @@ export const deliveriesOfPurchases = statement((purchaseIds: string[]) =>
     .orderBy(asc(deliveries.receivedAt), asc(deliveries.id)),
 )
 
-/** Counts the deliveries of each state. */
 export const countDeliveries = statement(() =>
   countUpTo(
     deliveryStates.map((state) => ({ state })),
@@ -89,7 +87,6 @@ export const replayDelivery = change(1, (id: string, now: number) =>
     .where(and(eq(deliveries.id, id), ne(deliveries.ciphertext, Buffer.alloc(0)))),
 )
 
-/** Which of these deliveries still have their body. */
 export const deliveriesWithBody = statement((ids: string[]) =>
   build
     .select({ id: deliveries.id })
@@ -156,5 +153,4 @@ export interface CaptureWindow {
   left: number
 }
 
-/** The capture window that was opened most recently. */
 export const captureWindow = jsonSetting<CaptureWindow>('capture')

@@ -21,7 +21,6 @@ interface CopiedTable {
   columns: string[]
   /** Columns of the primary key, by their index among the columns. */
   key: number[]
-  /** The most rows of a batch. */
   batch: number
 }
 

@@ -2,7 +2,7 @@
  * The note of a move from the file to a server. No service starts on a database with the note. Both databases have it during the
  * move; afterwards only the database that is given up has it. Without the note, a service on each would buy everything twice.
  */
-import { Failure } from '../errors.ts'
+import { conflict, type Failure } from '../errors.ts'
 import type { Database } from './database.ts'
 import { clearSetting, jsonSetting } from './settings.ts'
 
@@ -35,24 +35,20 @@ export async function assertNotMoved(db: Pick<Database, 'query'>): Promise<void>
   if (move !== undefined) throw movedFailure(move)
 }
 
-export const movedFailure = (move: EngineMove): Failure =>
-  new Failure('conflict', moveText(move), { reason: 'database_moved' })
+export const movedFailure = (move: EngineMove): Failure => conflict('database_moved', moveText(move))
 
 /** Where a person sets the address of the server, as messages name it: a variable, or a file beside the configuration. */
 export const ADDRESS = 'QUAYSIDE_DATABASE_URL (or secrets/database-url)'
 
 /** The refusal of a second move to the server that the file was moved to. */
 export const movedAlready = ({ from, to, doneAt }: EngineMove): Failure =>
-  new Failure('conflict', `${wasMoved(from, to, doneAt)} already: start the service, ${STAY}`, {
-    reason: 'database_moved',
-  })
+  conflict('database_moved', `${wasMoved(from, to, doneAt)} already: start the service, ${STAY}`)
 
 /** The refusal of an empty server beside a file that was never moved to it. */
 export function leftBehind(file: string, server: string): Failure {
   const ways =
     '`quayside migrate-engine` moves it there, and only where the empty one is meant, `quayside database create --beside-file` makes a new one'
-  const message = `${server} is empty, and ${file} holds the data of this installation: ${ways}`
-  return new Failure('conflict', message, { reason: 'database_left' })
+  return conflict('database_left', `${server} is empty, and ${file} holds the data of this installation: ${ways}`)
 }
 
 const STAY = 'or `quayside migrate-engine --put-back` to use the file again'

@@ -4,7 +4,6 @@ import { hourlyCounts } from './schema.ts'
 import { build, change, statement, uniqueKey } from './statement.ts'
 import { deleteBy } from './table.ts'
 
-/** Adds to the count of an hour. */
 export const addHourlyCount = change(1, (row: typeof hourlyCounts.$inferInsert) =>
   build
     .insert(hourlyCounts)

@@ -74,7 +74,6 @@ export const keysLeft = statement((orderIds: string[], by: number) =>
     .orderBy(asc(licenceKeys.purchaseId), asc(licenceKeys.ordinal)),
 )
 
-/** Counts the keys of `keysLeft`. */
 export const countKeysLeft = statement((orderIds: string[], by: number) =>
   build
     .select({ total: sql<number>`count(*)`.as('total') })

@@ -3,9 +3,23 @@ import type { ListingState } from '../domain/listing.ts'
 import type { Change } from './database.ts'
 import { listingPrices, listings } from './schema.ts'
 import { build, change, insertMany, inWhole, statement, uniqueKey } from './statement.ts'
-import { asInserted, bringForward, countBy, deleteBy, firstBy, pageBy, rowsBy, someBy, valueAfter } from './table.ts'
+import {
+  asInserted,
+  bringForward,
+  countBy,
+  deleteBy,
+  firstBy,
+  pageBy,
+  rowOf,
+  rowsBy,
+  someBy,
+  valueAfter,
+} from './table.ts'
 
 export type ListingRow = typeof listings.$inferSelect
+
+/** Returns a listing as it is read once it is inserted. */
+export const listingAsInserted = (listing: typeof listings.$inferInsert): ListingRow => rowOf(listings, listing)
 
 /** The listings of these products in a store; one product may have several variants. */
 export const listingsOfProducts = rowsBy(listings, ['store', 'productId in'])

@@ -3,7 +3,6 @@ import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { Failure } from '../errors.ts'
 
-/** One file of the migrations folder. */
 export interface Migration {
   /** The number of the migration: 1, 2, 3 without gaps. */
   version: number

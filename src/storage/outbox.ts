@@ -91,7 +91,6 @@ export const dueOutbox = statement((store: string, now: number, limit: number) =
     .limit(limit),
 )
 
-/** Stores for which an update is due. */
 export const storesWithUpdates = statement((now: number) =>
   build
     .selectDistinct({ store: sql<string>`${outbox.store}`.as('store') })
@@ -135,7 +134,6 @@ const kinds = (['callback', 'alert'] as const).flatMap((kind) =>
   (['due', 'done', 'dead'] as const).map((state) => ({ kind, state })),
 )
 
-/** Counts the effects of each kind and state. */
 export const countOutbox = statement(() =>
   countUpTo(kinds, ({ kind, state }) =>
     kind === 'alert'

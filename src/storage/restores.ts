@@ -124,7 +124,6 @@ export const dropUnattached = deleteBy(unattachedOrders, ['supplierOrderId'])
 export const unattachedWithin = ({ from, to }: { from: string; to: string }) => unattachedFrom(from, to)
 const unattachedFrom = rowsBy(unattachedOrders, ['reference >=', 'reference <'])
 
-/** A page of all unattached orders. */
 export const unattachedPage = pageBy(unattachedOrders, 'supplierOrderId')
 
 /** Drops the unattached orders that have a purchase by now: a sweep has matched them, or a person adopted them. */

@@ -1,7 +1,7 @@
 import { and, desc, eq, gt, inArray, lte, sql } from 'drizzle-orm'
 import { sweeps, syncRuns } from './schema.ts'
 import { build, statement } from './statement.ts'
-import { changeBy, changeSeen, deleteBy, firstBy, insertInto, page, rowsBy, setBy, setOne } from './table.ts'
+import { changeBy, changeSeen, deleteBy, firstBy, insertInto, page, rowOf, rowsBy, setBy, setOne } from './table.ts'
 
 export type SyncRun = typeof syncRuns.$inferSelect
 
@@ -35,6 +35,8 @@ export const runningSyncRuns = rowsBy(syncRuns, [isRunning])
 export const assertNoRunningSync = setBy(0, syncRuns, [isRunning], { state: 'running' })
 
 export const insertSyncRun = insertInto(syncRuns)
+/** Returns a run as it is read once it is inserted. */
+export const syncRunAsInserted = (run: typeof syncRuns.$inferInsert): SyncRun => rowOf(syncRuns, run)
 
 /** Changes a sync run whose cursor is still as it was read, so that two processes cannot take the same page. */
 export const changeSyncRun = changeSeen(1, syncRuns, ['id', 'cursor'], isRunning)
@@ -59,6 +61,8 @@ export const lastSweepOver = statement((lookBackMs: number, state?: 'complete') 
 )
 
 export const insertSweep = insertInto(sweeps)
+/** Returns a sweep as it is read once it is inserted. */
+export const sweepAsInserted = (sweep: typeof sweeps.$inferInsert): Sweep => rowOf(sweeps, sweep)
 
 export const changeSweep = changeBy('any', sweeps, ['id', eq(sweeps.state, 'running')])
 

@@ -193,7 +193,6 @@ export const publications = sqliteTable('publications', {
   createdAt: instant('created_at').notNull(),
 })
 
-/** The state of publishing to each store. */
 export const publishing = sqliteTable('publishing', {
   store: text('store').primaryKey(),
   /** Digest of the policy that was published last. When the policy changes, the whole catalogue is published. */
@@ -827,7 +826,6 @@ export const captures = sqliteTable('captures', {
   id: text('id').primaryKey(),
   /** Last piece of the webhook's path. */
   path: text('path').notNull(),
-  /** Why the delivery was refused. */
   reason: text('reason').notNull(),
   receivedAt: instant('received_at').notNull(),
   /** Headers and body, sealed as one. */

@@ -60,7 +60,6 @@ export interface StoreNeeds extends Connecting {
   sleep?: ((ms: number) => Promise<void>) | undefined
 }
 
-/** The credentials for the API of a shop. */
 export interface ShopCredentials {
   key: Secret
   secret: Secret

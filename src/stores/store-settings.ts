@@ -38,26 +38,27 @@ const instant = z.union([z.iso.date(), z.iso.datetime({ offset: true })], {
   error: 'a day or an instant, such as "2026-01-31" or "2026-01-31T08:00:00Z"',
 })
 
+/** Settings that belong together. Each has a default, so all of them may be absent. */
+export const section = <S extends z.core.$ZodLooseShape>(shape: S) => z.strictObject(shape).prefault({} as never)
+
 /** What a pricing rule adds to the cost: a percentage, a flat amount, or both. */
 const markup = { percent: percent.optional(), flat: amount.optional() }
 
 const pricingShape = z.strictObject({
   /** This markup is added to a cost when no other rule applies. */
-  markup: z.strictObject({ percent: percent.default('20'), flat: amount.default('0') }).prefault({}),
+  markup: section({ percent: percent.default('20'), flat: amount.default('0') }),
   /** Rules by the cost in the store's currency, in ascending order. The last rule has no `upTo`. */
   bands: z.array(z.strictObject({ upTo: amount.optional(), ...markup })).default([]),
   /** Rules by the supplier's name of the category, and rules by SKU. An offer with a rule by SKU ignores all other rules. */
   categories: z.record(z.string().min(1), z.strictObject(markup)).default({}),
   products: z.record(z.string().min(1), z.strictObject({ fixed: amount.optional(), ...markup })).default({}),
   /** The lowest price is the cost plus the larger of these two amounts. */
-  margin: z.strictObject({ percent: percent.default('0'), flat: amount.default('0') }).prefault({}),
-  rounding: z
-    .strictObject({
-      step: amount.nullable().default(null),
-      endings: z.array(z.string()).nullable().default(null),
-      direction: z.enum(['up', 'down', 'nearest']).default('up'),
-    })
-    .prefault({}),
+  margin: section({ percent: percent.default('0'), flat: amount.default('0') }),
+  rounding: section({
+    step: amount.nullable().default(null),
+    endings: z.array(z.string()).nullable().default(null),
+    direction: z.enum(['up', 'down', 'nearest']).default('up'),
+  }),
   compareAt: z
     .union([z.literal('base_price'), z.strictObject({ percent })], {
       error: 'must be "base_price", {"percent": "25"} or null',
@@ -73,33 +74,28 @@ export const sellingShape = {
   /** The currency that the store sells in (default: the currency of the supplier). */
   currency: currency.optional(),
   pricing: pricingShape.prefault({}),
-  stock: z
-    .strictObject({
-      source: z.enum(['both', 'local', 'provider']).default('both'),
-      buffer: units.default(0),
-      cap: units.min(1).nullable().default(null),
-      zeroUnder: units.default(0),
-    })
-    .prefault({}),
-  listings: z
-    .strictObject({
-      /** `all`: every linked offer and every offer that matches the filters; `linked`: linked offers only. */
-      mode: z.enum(['all', 'linked']).default('all'),
-      categories: z.array(z.string().min(1)).nullable().default(null),
-      /** A text that the name or the SKU contains, in upper or lower case. */
-      text: z.string().min(1).nullable().default(null),
-      /** Offers that cost less than `costMin` or more than `costMax` are not listed. Both are in the supplier's currency. */
-      costMin: amount.nullable().default(null),
-      costMax: amount.nullable().default(null),
-      inStockOnly: z.boolean().default(false),
-    })
-    .prefault({}),
+  stock: section({
+    source: z.enum(['both', 'local', 'provider']).default('both'),
+    buffer: units.default(0),
+    cap: units.min(1).nullable().default(null),
+    zeroUnder: units.default(0),
+  }),
+  listings: section({
+    /** `all`: every linked offer and every offer that matches the filters; `linked`: linked offers only. */
+    mode: z.enum(['all', 'linked']).default('all'),
+    categories: z.array(z.string().min(1)).nullable().default(null),
+    /** A text that the name or the SKU contains, in upper or lower case. */
+    text: z.string().min(1).nullable().default(null),
+    /** Offers that cost less than `costMin` or more than `costMax` are not listed. Both are in the supplier's currency. */
+    costMin: amount.nullable().default(null),
+    costMax: amount.nullable().default(null),
+    inStockOnly: z.boolean().default(false),
+  }),
 }
 
 /** A language, with its region where that matters. */
 export const languageTag = z.string().regex(/^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$/, 'a language such as "de" or "pt-BR"')
 
-/** Settings that every kind of store has. */
 export const everyStore = {
   /** The permanent id of the store. Every idempotency key is derived from it, so it must never change. */
   id: z

@@ -26,7 +26,6 @@ export type NotConfirmed =
   /** No answer came, or only `not now`. `mayHaveLeft`: a byte of the request may have left, so the store may have acted. */
   | { outcome: 'unavailable'; mayHaveLeft: boolean; detail: string }
 
-/** The result of a push. */
 export type PushResult = { outcome: 'confirmed' } | NotConfirmed
 
 /** The result of a resend. `detail`: what the customer gets, as a sentence; absent: the store sent all keys again. */
@@ -125,7 +124,6 @@ export type PublishResult =
   | { outcome: 'answered'; answers: ItemAnswer[] | 'all'; failure?: NotConfirmed }
   | NotConfirmed
 
-/** A variant that the store sells. */
 export interface StoreVariant {
   id: string
   /** Null: the variant has no SKU in the store, so only an operator can link it. */
@@ -338,6 +336,5 @@ export interface Store {
 
   /** Checks everything that Quayside needs to work with the store. The checks have no effect in the store. */
   test(): Promise<StoreFinding[]>
-  /** Ends the connections. */
   close(): Promise<void>
 }

@@ -133,7 +133,6 @@ export function createSupplier(settings: SupplierSettings) {
     agent: network.open(READ_CONNECTIONS),
   }
   return {
-    /** One page of the catalogue. */
     products: (query: OfferQuery) => readProducts(client, query),
     /** Undefined when the supplier knows no such product. */
     product: (productId: string) => readProduct(client, productId),
@@ -148,7 +147,6 @@ export function createSupplier(settings: SupplierSettings) {
     webhooks: () => readWebhooks(client),
     /** @throws Failure `unknown_outcome` when the webhook may have been made: list the webhooks before another try */
     createWebhook: (wanted: { url: string; events: EventName[] }) => createWebhook(client, wanted),
-    /** The parsed OpenAPI description. */
     openapi: () => readOpenapi(client),
     /** The kinds of answers that cannot be read at present. */
     unreadable: () => answers.unreadable,

@@ -39,7 +39,6 @@ export interface SupplierLink {
   now: () => number
   sleep: (ms: number) => Promise<void>
   random: () => number
-  /** The deadline of one try of a read. */
   fetchDeadlineMs: number
   pacer: Pacer
   /** Called after every exchange. `request` is a name such as `GET /orders/{id}`. */

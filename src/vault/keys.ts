@@ -1,11 +1,11 @@
 import { createSecretKey } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { and, eq } from 'drizzle-orm'
-import { Failure } from '../errors.ts'
+import { conflict, Failure } from '../errors.ts'
 import type { Log } from '../log.ts'
 import type { Secret } from '../secret.ts'
 import type { Change, Database } from '../storage/database.ts'
-import { insertAudit } from '../storage/evidence.ts'
+import { audited } from '../storage/evidence.ts'
 import { dataKeys } from '../storage/schema.ts'
 import { keyEncryptionKeyName, setKeyEncryptionKeyName } from '../storage/settings.ts'
 import { build } from '../storage/statement.ts'
@@ -116,19 +116,12 @@ function keysFrom({ config, db, now, newId, log, at: reached }: KeyParts, opened
       if (!next) {
         const how = 'write one to secrets/next-key-encryption-key beside the configuration, or set'
         const message = `there is no next key: ${how} QUAYSIDE_NEXT_KEY_ENCRYPTION_KEY_FILE; openssl rand -base64 32 makes one`
-        throw new Failure('conflict', message, { reason: 'no_next_key' })
+        throw conflict('no_next_key', message)
       }
       const names = { before: nameOfKey(current), after: nameOfKey(next) }
       const at = now()
       const detail = `${names.before} -> ${names.after}`
-      const audit = insertAudit({
-        id: newId(),
-        at,
-        actor,
-        action: 'keys.rotate',
-        subject: 'key-encryption key',
-        detail,
-      })
+      const audit = audited({ newId, now: () => at }, actor, 'keys.rotate', 'key-encryption key', detail)
       reached?.('rotating')
       await rotateKeyEncryptionKey(db, { from: current, to: next, now: at, also: [audit] })
       reached?.('rotated')
@@ -164,7 +157,7 @@ export interface Rotation {
 export async function rotateKeyEncryptionKey(database: Database, { from, to, now, also }: Rotation): Promise<void> {
   const [before, after] = [nameOfKey(from), nameOfKey(to)]
   if (parseKey(from).equals(parseKey(to))) {
-    throw new Failure('conflict', `the new key-encryption key is the one in use (${before})`, { reason: 'same_key' })
+    throw conflict('same_key', `the new key-encryption key is the one in use (${before})`)
   }
   const known = await keyEncryptionKeyName(database)
   const [fromKey, toKey] = [from, to].map((key) => createSecretKey(parseKey(key))) as [

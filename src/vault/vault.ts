@@ -24,7 +24,6 @@ import { build } from '../storage/statement.ts'
 /** Where a sealed value is kept. */
 export interface Place {
   table: string
-  /** The row's id. */
   row: string
   /** The number of the value, where a row has several values; 0 where the row has one value. */
   ordinal?: number

@@ -567,6 +567,9 @@ noArguments.push(
 export const others = [
   'isDuePlacement',
   'purchaseAsInserted',
+  'listingAsInserted',
+  'syncRunAsInserted',
+  'sweepAsInserted',
   'engineMove',
   'assertNotMoved',
   'movedAlready',

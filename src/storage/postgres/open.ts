@@ -5,7 +5,7 @@ import { is } from 'drizzle-orm'
 import { getTableConfig, SQLiteTable } from 'drizzle-orm/sqlite-core'
 import type pg from 'pg'
 import { duration } from '../../domain/figures.ts'
-import { Failure, messageOf } from '../../errors.ts'
+import { conflict, Failure, messageOf } from '../../errors.ts'
 import { type Database, throwUncaught } from '../database.ts'
 import { type Migration, missingMigrations, readMigrations } from '../migration-files.ts'
 import * as schema from '../schema.ts'
@@ -360,7 +360,7 @@ async function assertNoneAlone(client: pg.Client): Promise<void> {
 
 function inUse(): Failure {
   const message = 'another Quayside process uses the database: stop it first, or give this one a database of its own'
-  return new Failure('conflict', message, { reason: 'database_in_use' })
+  return conflict('database_in_use', message)
 }
 
 async function hasWorker(client: pg.Client): Promise<boolean> {

@@ -1,7 +1,7 @@
 import { accessSync, closeSync, constants, existsSync, openSync, statSync } from 'node:fs'
 import path from 'node:path'
 import Connection from 'better-sqlite3'
-import { Failure, messageOf } from '../../errors.ts'
+import { conflict, Failure, messageOf } from '../../errors.ts'
 import { fileSystemOf, fileSystemType, realFileOf } from '../data-folder.ts'
 import { type Database, throwUncaught } from '../database.ts'
 import { makeFolder } from '../files.ts'
@@ -209,7 +209,7 @@ function assertLocal(folder: string, typeOf: (folder: string) => number): void {
   const { name, use } = fileSystemOf(typeOf(folder))
   if (use !== 'refused') return
   const message = `${folder} is on ${name}: its locks and its fsync cannot be relied on; move dataDir to a disk of this machine`
-  throw new Failure('conflict', message, { reason: 'network_file_system' })
+  throw conflict('network_file_system', message)
 }
 
 /** Throws what `holdDatabase` would throw; makes no file. */

@@ -116,7 +116,6 @@ async function* piecesOf(bytes: Buffer, sleep: CheckOptions['sleep'], way: 'in p
   }
 }
 
-/** What to do where a check fails. */
 const fixes = {
   genuine: 'let it listen there, and answer 2xx to a callback that verifies: store it, and work on it later',
   forged: 'compute the MAC over webhook-id.webhook-timestamp.body, compare all of it, and only then go on',

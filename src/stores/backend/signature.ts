@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto'
 import type { Context } from '../../context.ts'
-import { codeOf, Failure } from '../../errors.ts'
+import { codeOf, conflict, Failure } from '../../errors.ts'
 import { Secret } from '../../secret.ts'
 import type { Database } from '../../storage/database.ts'
 import { insertAudit } from '../../storage/evidence.ts'
@@ -81,7 +81,7 @@ export async function openCallbackSecrets({ db, vault, now, newId }: Pick<Contex
       const valid = validOf(store, at)
       if (overlapMs > 0 && valid.length >= VALID_MAX) {
         const message = `${valid.length} secrets of ${store} are valid: wait until one ends, or end them all with an overlap of 0`
-        throw new Failure('conflict', message, { reason: 'too_many_secrets' })
+        throw conflict('too_many_secrets', message)
       }
       const generation = (valid[0] ?? 1) + 1
       const detail = `generation ${generation}; the one before is valid until ${new Date(previousUntil).toISOString()}`

@@ -28,11 +28,9 @@ export const BATCH_MAX = 1_000
 export const CREATED_MAX = 50
 /** From so many products on, a bulk operation writes the prices. One by one they would cost 10 points each, 25 seconds in all. */
 const BULK_MIN = 250
-/** The most requests for products at once. */
 const AT_ONCE = 4
 /** How often Quayside tries to write stock that changes in the shop at the same time, for example by a sale. */
 const STOCK_TRIES_MAX = 3
-/** The most SKUs of one search. */
 const SKUS_MAX = 20
 
 const quantities = z.array(z.object({ name: z.string(), quantity: z.number().int() }))
@@ -202,7 +200,6 @@ async function writePrices(shop: Shop, pushing: Pushing[]): Promise<NotConfirmed
   return undefined
 }
 
-/** A push of stock to one location. */
 type StockPush = { id: string; location: string }
 
 /** Writes the stock of at most 250 listings. A refusal of the shop is noted on each listing that it is about. */
@@ -455,7 +452,6 @@ async function show(shop: Shop, product: string): Promise<NotConfirmed | undefin
   return shown.outcome === 'read' ? undefined : shown
 }
 
-/** Creates products that the shop lacks. */
 export async function createVariants(shop: Shop, variants: NewVariant[]): Promise<CreateResult> {
   const skus = variants.map(({ sku }) => sku)
   const found = await findSkus(shop, skus)
@@ -478,7 +474,6 @@ export async function createVariants(shop: Shop, variants: NewVariant[]): Promis
   return { outcome: 'answered', answers }
 }
 
-/** Reads a page of the variants that the shop sells. */
 export async function readVariantPage(shop: Shop, cursor: string | null): Promise<StorePage<StoreVariant>> {
   const seen = await ask(shop, documents.variantPage, { after: cursor }, pageOf(listedVariant))
   // The shop refused its own cursor, so the reading begins again at the first page.

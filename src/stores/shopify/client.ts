@@ -22,7 +22,6 @@ import type { ShopCredentials, StoreNeeds } from '../store-kind.ts'
 import type { ShopDocument } from './documents.ts'
 import type { ShopifySettings } from './kind.ts'
 
-/** The settings of a shop that its adapter reads. */
 export type ShopSettings = CatalogueSettings &
   Pick<
     ShopifySettings,
@@ -57,7 +56,6 @@ interface Known {
   costs: Map<string, number>
   bucket?: Bucket
   token?: { secret: Secret; renewAt: number } | undefined
-  /** The renewal of the token that is under way. */
   renewal?: Promise<ShopFailure | undefined> | undefined
   /** The currency that the shop sells in, and the location whose stock is written. */
   sale?: { currency: string; location: string; readAt: number }
@@ -65,7 +63,6 @@ interface Known {
   publication?: string | null
   /** True: none of our bulk operations is running, as far as this process knows. */
   hasNoBulk: boolean
-  /** The metafields that are defined in the shop. */
   defined: Set<string>
 }
 

@@ -174,7 +174,6 @@ function whyBlocked({ status, fulfillAt, fulfillmentHolds }: z.infer<typeof part
   return `is on hold${words === '' ? '' : ` (${words})`}: release it in the shop`
 }
 
-/** The most pages that are read of a list. */
 const PAGES_MAX = 20
 /** The most fulfilments of an order that are read. An order with so many may have more, so its units cannot be counted. */
 const COUNTED_MAX = 100

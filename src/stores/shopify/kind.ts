@@ -33,14 +33,12 @@ const settings = z.strictObject({
     .string()
     .regex(/^[^,\s]{1,40}$/, 'a tag without blanks and commas')
     .default('quayside-retry'),
-  /** Whether orders of test payments are bought. */
   buyTestOrders: z.boolean().default(false),
   ...everyStore,
 })
 
 export type ShopifySettings = z.infer<typeof settings>
 
-/** A shop of Shopify. */
 export const shopify: ShopKind<typeof settings> = {
   kind: 'shopify',
   label: 'Shopify',

@@ -300,7 +300,6 @@ const orderName = z.union([
     .transform(({ fulfillment_order: { id } }) => ({ outcome: 'part_named', part: id }) as const),
 ])
 
-/** Reads the order that a delivery names. */
 export async function readStoreOrder(shop: Shop, body: Buffer): Promise<OrderReadResult> {
   const name = orderNamedBy(body)
   if (name.outcome === 'named') return readOrderByReference(shop, name.reference)

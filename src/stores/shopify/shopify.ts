@@ -29,7 +29,6 @@ const ORDERS_SHOWN_MS = 59 * 24 * 3_600_000
 /** How long after a rotation the shop may sign deliveries with the `previousSecret`. */
 const ROTATION_MS = 3_600_000
 
-/** Opens a shop of Shopify, by its Admin API. */
 export function shopifyStore(options: ShopifyOptions): Store {
   const { settings, credentials, now, rotatedAt = now() } = options
   const shop = openShop(options)

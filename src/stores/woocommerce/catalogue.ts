@@ -297,7 +297,6 @@ const BY_ID = { orderby: 'id', order: 'asc', _fields: 'id,name,sku,type,parent_i
 const unreadable = (what: string, mayHaveLeft = false): NotConfirmed =>
   unavailable(`${what} cannot be read from the answer of the shop`, mayHaveLeft)
 
-/** Returns the currency that the settings of a shop name. */
 export function currencyIn(body: unknown): string | undefined {
   return z.object({ value: z.string().regex(/^[A-Z]{3}$/) }).safeParse(body).data?.value
 }

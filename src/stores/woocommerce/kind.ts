@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { Secret } from '../../secret.ts'
 import type { ShopKind } from '../store-kind.ts'
-import { everyShop, everyStore } from '../store-settings.ts'
+import { everyShop, everyStore, section } from '../store-settings.ts'
 
 const settings = z.strictObject({
   kind: z.literal('woocommerce'),
@@ -11,16 +11,14 @@ const settings = z.strictObject({
     .array(z.string().regex(/^[a-z0-9-]{1,40}$/, 'a status in small letters, such as "processing"'))
     .min(1)
     .optional(),
-  handOver: z
-    .strictObject({
-      /** The way that keys reach the customer: the mail of the completed order, or a customer note. */
-      by: z.enum(['completed_mail', 'note']).default('completed_mail'),
-      /** Whether Quayside completes an order once all of it is handed over. */
-      complete: z.boolean().default(true),
-      /** The text that stands before the keys on the order. */
-      label: z.string().min(1).max(60).default('Licence key'),
-    })
-    .prefault({}),
+  handOver: section({
+    /** The way that keys reach the customer: the mail of the completed order, or a customer note. */
+    by: z.enum(['completed_mail', 'note']).default('completed_mail'),
+    /** Whether Quayside completes an order once all of it is handed over. */
+    complete: z.boolean().default(true),
+    /** The text that stands before the keys on the order. */
+    label: z.string().min(1).max(60).default('Licence key'),
+  }),
   ...everyStore,
 })
 
