@@ -19,7 +19,7 @@ import {
   purchasesOfPart,
 } from '../storage/purchases.ts'
 import { currentEpoch, dropUnattached, isReattaching, noteUnattached } from '../storage/restores.ts'
-import { carryCancellation, lineById, markReopened, nameOfLine, storeOrderById } from '../storage/store-orders.ts'
+import { carryCancellation, lineById, markReopened, namesOfLines, storeOrderById } from '../storage/store-orders.ts'
 import { advance } from './advance.ts'
 import { expectedOf, gapsOf, type Ordering } from './context.ts'
 import { NOT_NEEDED, plannedPurchase } from './effects.ts'
@@ -317,7 +317,7 @@ export async function boughtBefore(ordering: Ordering, purchase: Purchase): Prom
   const { restoredAt, unknownFrom, listEnd } = epoch
   if (await isReattaching(ordering.db)) return true
   const [[name], [order]] = await Promise.all([
-    ordering.db.query(nameOfLine(purchase.lineId)),
+    ordering.db.query(namesOfLines([purchase.lineId])),
     ordering.db.query(storeOrderById(purchase.orderId)),
   ])
   if (!name || !order) return true
@@ -327,7 +327,7 @@ export async function boughtBefore(ordering: Ordering, purchase: Purchase): Prom
   const grown = isFirst ? partsAfter(Math.max(...line.map((one) => one.part))) : []
   let stop = false
   for (const number of [purchase.part, ...grown]) {
-    const part: Part = { ...name, lineId: purchase.lineId, part: number }
+    const part: Part = { ...name, part: number }
     const found = new Map((await unattachedOf(ordering, part)).map((one) => [one.supplierOrderId, one.generation]))
     const asked = isForgotten ? generationsToAsk(line.filter((one) => one.part === number)) : []
     for (const [id, generation] of await askedFor(ordering, part, asked)) found.set(id, generation)

@@ -1,7 +1,7 @@
 import { and, eq, isNull, lte, sql } from 'drizzle-orm'
 import { claims, storeOrders } from './schema.ts'
 import { build, change, statement } from './statement.ts'
-import { changeSeen, page, rowsBy } from './table.ts'
+import { changeSeen, page, pick, rowsBy } from './table.ts'
 
 export type Claim = typeof claims.$inferSelect
 
@@ -29,10 +29,7 @@ export const endClaim = changeSeen(1, claims, ['id'], isNull(claims.endedAt))
 export const overdueClaims = statement((now: number, limit: number) =>
   build
     .select({
-      id: claims.id,
-      number: claims.number,
-      orderId: claims.orderId,
-      deadlineAt: claims.deadlineAt,
+      ...pick(claims, 'id', 'number', 'orderId', 'deadlineAt'),
       store: storeOrders.store,
       reference: storeOrders.reference,
     })

@@ -1,10 +1,22 @@
-import { and, asc, eq, getTableColumns, gte, inArray, like, lt, ne, or, sql } from 'drizzle-orm'
+import { and, asc, eq, getTableColumns, inArray, ne, or, sql } from 'drizzle-orm'
 import { deliveryStates } from '../domain/labels.ts'
 import type { Change } from './database.ts'
 import { captures, deliveries } from './schema.ts'
 import { jsonSetting } from './settings.ts'
-import { build, change, countUpTo, statement } from './statement.ts'
-import { changeSeen, deleteBy, insertInto, insertOnce, page, rowsBy, someBy, valueAfter } from './table.ts'
+import { build, countUpTo, statement } from './statement.ts'
+import {
+  changeSeen,
+  columnsBy,
+  deleteBy,
+  insertInto,
+  insertOnce,
+  page,
+  rowsBy,
+  setBy,
+  setOne,
+  someBy,
+  valueAfter,
+} from './table.ts'
 
 export type Delivery = typeof deliveries.$inferSelect
 
@@ -79,50 +91,31 @@ export const settleDelivery = (seen: Pick<Delivery, 'id' | 'attempts'>, set: Par
 export const deferDelivery = (seen: Pick<Delivery, 'id' | 'attempts'>, event: string, notBefore: number): Change =>
   changeAsSeen(seen, { event, notBefore })
 
-/** Puts a delivery back into the inbox, with all its attempts. Stale when the body is deleted: it cannot be read again. */
-export const replayDelivery = change(1, (id: string, now: number) =>
-  build
-    .update(deliveries)
-    .set({ state: 'stored', attempts: 0, notBefore: now, finishedAt: null, lastError: null })
-    .where(and(eq(deliveries.id, id), ne(deliveries.ciphertext, Buffer.alloc(0)))),
-)
+/** A body that was deleted is empty. */
+const NO_BODY = Buffer.alloc(0)
+const hasBody = ne(deliveries.ciphertext, NO_BODY)
 
-export const deliveriesWithBody = statement((ids: string[]) =>
-  build
-    .select({ id: deliveries.id })
-    .from(deliveries)
-    .where(and(inArray(deliveries.id, ids), ne(deliveries.ciphertext, Buffer.alloc(0)))),
-)
+/** Puts a delivery back into the inbox, with all its attempts. Stale when the body is deleted: it cannot be read again. */
+export const replayDelivery = setOne(1, deliveries, ['id', hasBody], 'notBefore', {
+  state: 'stored',
+  attempts: 0,
+  finishedAt: null,
+  lastError: null,
+})
+
+export const deliveriesWithBody = columnsBy(deliveries, ['id'], ['id in', hasBody])
 
 /** The bodies of these deliveries. Deliveries without their body are left out. */
-export const bodiesOf = statement((ids: string[]) =>
-  build
-    .select({ id: deliveries.id, ciphertext: deliveries.ciphertext, keyId: deliveries.keyId })
-    .from(deliveries)
-    .where(and(inArray(deliveries.id, ids), ne(deliveries.ciphertext, Buffer.alloc(0)))),
-)
+export const bodiesOf = columnsBy(deliveries, ['id', 'ciphertext', 'keyId'], ['id in', hasBody])
 
 /** The delivery that comes after the first `skipped` deliveries between two ids. */
 export const deliveryAfter = valueAfter(deliveries, 'id')
 
 /**
- * Empties the bodies of deliveries between two ids; their digests still find repeats.
- *
- * @param sources a pattern of `like` for the endpoints that received the deliveries
+ * Empties the bodies of deliveries between two ids; their digests still find repeats. The third argument is a pattern for the
+ * endpoints that received the deliveries.
  */
-export const forgetBodies = change('any', (from: string, before: string, sources: string) =>
-  build
-    .update(deliveries)
-    .set({ ciphertext: Buffer.alloc(0) })
-    .where(
-      and(
-        gte(deliveries.id, from),
-        lt(deliveries.id, before),
-        like(deliveries.source, sources),
-        ne(deliveries.ciphertext, Buffer.alloc(0)),
-      ),
-    ),
-)
+export const forgetBodies = setBy('any', deliveries, ['id >=', 'id <', 'source like', hasBody], { ciphertext: NO_BODY })
 
 /** The bodies of deliveries with an id below this one are deleted: the next step of `forgetBodies` begins here. */
 export const bodiesForgotten = jsonSetting<string>('bodies_forgotten')
@@ -132,11 +125,12 @@ export const storeBodiesForgotten = jsonSetting<string>('store_bodies_forgotten'
 export const forgetDeliveries = deleteBy(deliveries, ['id >=', 'id <'])
 
 /** All captured deliveries, at most ten, without their headers and bodies. */
-export const listCaptures = statement(() =>
-  build
-    .select({ id: captures.id, path: captures.path, reason: captures.reason, receivedAt: captures.receivedAt })
-    .from(captures)
-    .orderBy(asc(captures.receivedAt), asc(captures.id)),
+export const listCaptures = columnsBy(
+  captures,
+  ['id', 'path', 'reason', 'receivedAt'],
+  [],
+  captures.receivedAt,
+  captures.id,
 )
 
 export const captureById = rowsBy(captures, ['id'])

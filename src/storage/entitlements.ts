@@ -4,7 +4,7 @@ import type { Change } from './database.ts'
 import { isDuePlacement } from './purchases.ts'
 import { entitlementLines, entitlements, purchases } from './schema.ts'
 import { build, change, statement, uniqueKey } from './statement.ts'
-import { changeBy, insertInto, rowsBy, setBy, setOne, someBy } from './table.ts'
+import { changeBy, insertInto, pick, rowsBy, setBy, setOne, someBy } from './table.ts'
 
 export type EntitlementRow = typeof entitlements.$inferSelect
 export type EntitlementLine = typeof entitlementLines.$inferSelect
@@ -218,10 +218,7 @@ export const assertMayLeave = (orderId: string, purchaseId: string): Change => s
 export const entitledNow = statement((purchaseId: string) =>
   build
     .select({
-      orderId: entitlements.orderId,
-      standing: entitlements.standing,
-      because: entitlements.because,
-      readAt: entitlements.readAt,
+      ...pick(entitlements, 'orderId', 'standing', 'because', 'readAt'),
       isSettled:
         sql<number>`(case when ${entitlements.settledRevision} = ${entitlements.revision} then 1 else 0 end)`.as(
           'is_settled',

@@ -2,7 +2,7 @@ import { eq, isNull } from 'drizzle-orm'
 import type { Change } from './database.ts'
 import { keyPages, keyReveals, storeOrders } from './schema.ts'
 import { build, statement } from './statement.ts'
-import { changeBy, insertInto, insertOnce, rowsBy, setBy } from './table.ts'
+import { changeBy, insertInto, insertOnce, pick, rowsBy, setBy } from './table.ts'
 
 export type KeyReveal = typeof keyReveals.$inferSelect
 
@@ -17,10 +17,7 @@ export const keyPageByToken = statement((digest: Buffer) =>
     .select({
       orderId: keyPages.orderId,
       withdrawnAt: keyPages.withdrawnAt,
-      store: storeOrders.store,
-      reference: storeOrders.reference,
-      number: storeOrders.number,
-      receivedAt: storeOrders.receivedAt,
+      ...pick(storeOrders, 'store', 'reference', 'number', 'receivedAt'),
     })
     .from(keyPages)
     .innerJoin(storeOrders, eq(storeOrders.id, keyPages.orderId))

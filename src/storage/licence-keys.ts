@@ -18,7 +18,7 @@ import type { Change } from './database.ts'
 import { licenceKeys, outbox, purchases } from './schema.ts'
 import { jsonSetting } from './settings.ts'
 import { build, change, statement } from './statement.ts'
-import { changeBy, firstBy, insertInto, rowsBy, setBy, setOne, stampOnce } from './table.ts'
+import { changeBy, columnsBy, firstBy, insertInto, rowsBy, setBy, setOne, stampOnce } from './table.ts'
 
 export type LicenceKey = typeof licenceKeys.$inferSelect
 
@@ -83,12 +83,7 @@ export const countKeysLeft = statement((orderIds: string[], by: number) =>
 )
 
 /** Which purchases hold one of these keys already. */
-export const keysByBlindIndex = statement((blindIndexes: Buffer[]) =>
-  build
-    .select({ purchaseId: licenceKeys.purchaseId, ordinal: licenceKeys.ordinal, blindIndex: licenceKeys.blindIndex })
-    .from(licenceKeys)
-    .where(inArray(licenceKeys.blindIndex, blindIndexes)),
-)
+export const keysByBlindIndex = columnsBy(licenceKeys, ['purchaseId', 'ordinal', 'blindIndex'], ['blindIndex in'])
 
 /** A page of all keys, by purchase and ordinal; `after` names the last key seen. */
 export const keysPage = statement((after: { purchaseId: string; ordinal: number }, limit: number) =>

@@ -2,7 +2,7 @@ import { and, asc, eq, getTableColumns, gt, inArray, isNotNull, isNull, lte, sql
 import type { Change } from './database.ts'
 import { offerChanges, offers } from './schema.ts'
 import { build, change, insertMany, inWhole, statement, uniqueKey } from './statement.ts'
-import { asInserted, changeBy, countBy, pageBy, rowsBy, setBy, setOne, someBy, stampOnce } from './table.ts'
+import { asInserted, changeBy, countBy, pageBy, pick, rowsBy, setBy, setOne, someBy, stampOnce } from './table.ts'
 
 export type Offer = typeof offers.$inferSelect
 export type NewOffer = typeof offers.$inferInsert
@@ -161,9 +161,7 @@ export const changesOfRun = statement((runId: string, after: string, limit: numb
       productId: offerChanges.productId,
       sku: offers.sku,
       name: offers.name,
-      field: offerChanges.field,
-      before: offerChanges.before,
-      after: offerChanges.after,
+      ...pick(offerChanges, 'field', 'before', 'after'),
     })
     .from(offerChanges)
     .innerJoin(offers, eq(offers.productId, offerChanges.productId))

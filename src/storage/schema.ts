@@ -25,6 +25,14 @@ const bytes = (name: string) => blob(name, { mode: 'buffer' })
 const instant = (name: string) => integer(name)
 const minor = (name: string) => integer(name)
 const flag = (name: string) => integer(name, { mode: 'boolean' })
+const ofOrder = () =>
+  text('order_id')
+    .notNull()
+    .references(() => storeOrders.id)
+const ofPurchase = () =>
+  text('purchase_id')
+    .notNull()
+    .references(() => purchases.id)
 /** Stored as JSON text: an element of a list may hold any character. */
 const json = <T>(name: string) => text(name, { mode: 'json' }).$type<T>()
 
@@ -383,9 +391,7 @@ export const storeOrderLines = sqliteTable(
   'store_order_lines',
   {
     id: text('id').primaryKey(),
-    orderId: text('order_id')
-      .notNull()
-      .references(() => storeOrders.id),
+    orderId: ofOrder(),
     /** The store's own id of the line. */
     line: text('line').notNull(),
     sku: text('sku').notNull(),
@@ -403,9 +409,7 @@ export const purchases = sqliteTable(
   'purchases',
   {
     id: text('id').primaryKey(),
-    orderId: text('order_id')
-      .notNull()
-      .references(() => storeOrders.id),
+    orderId: ofOrder(),
     lineId: text('line_id')
       .notNull()
       .references(() => storeOrderLines.id),
@@ -509,9 +513,7 @@ export const purchases = sqliteTable(
 /** Evidence of every request made for a purchase. Append-only: one row before the request is sent, one after the answer. */
 export const purchaseAttempts = sqliteTable('purchase_attempts', {
   id: text('id').primaryKey(),
-  purchaseId: text('purchase_id')
-    .notNull()
-    .references(() => purchases.id),
+  purchaseId: ofPurchase(),
   /** place | read | look_up */
   kind: text('kind').notNull(),
   /** sent | answered */
@@ -531,9 +533,7 @@ export const purchaseAttempts = sqliteTable('purchase_attempts', {
 /** Every input that a purchase got, with the row of the transition table that answered it; `none` is evidence too. */
 export const transitions = sqliteTable('transitions', {
   id: text('id').primaryKey(),
-  purchaseId: text('purchase_id')
-    .notNull()
-    .references(() => purchases.id),
+  purchaseId: ofPurchase(),
   at: instant('at').notNull(),
   input: text('input').notNull(),
   row: text('row').notNull(),
@@ -547,9 +547,7 @@ export const transitions = sqliteTable('transitions', {
 export const licenceKeys = sqliteTable(
   'licence_keys',
   {
-    purchaseId: text('purchase_id')
-      .notNull()
-      .references(() => purchases.id),
+    purchaseId: ofPurchase(),
     ordinal: integer('ordinal').notNull(),
     ciphertext: bytes('ciphertext').notNull(),
     keyId: integer('key_id').notNull(),
@@ -587,12 +585,8 @@ export const keyPages = sqliteTable(
 /** Each time that a customer opened a key on the page. Append-only. */
 export const keyReveals = sqliteTable('key_reveals', {
   id: text('id').primaryKey(),
-  orderId: text('order_id')
-    .notNull()
-    .references(() => storeOrders.id),
-  purchaseId: text('purchase_id')
-    .notNull()
-    .references(() => purchases.id),
+  orderId: ofOrder(),
+  purchaseId: ofPurchase(),
   ordinal: integer('ordinal').notNull(),
   at: instant('at').notNull(),
   /** The network of the customer, truncated. */
@@ -606,13 +600,9 @@ export const claims = sqliteTable(
     id: text('id').primaryKey(),
     /** The number that people say, from 1. */
     number: integer('number').notNull(),
-    orderId: text('order_id')
-      .notNull()
-      .references(() => storeOrders.id),
+    orderId: ofOrder(),
     /** The key that does not work. */
-    purchaseId: text('purchase_id')
-      .notNull()
-      .references(() => purchases.id),
+    purchaseId: ofPurchase(),
     ordinal: integer('ordinal').notNull(),
     /** What the operator wrote about it. */
     note: text('note').notNull(),

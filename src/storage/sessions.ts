@@ -1,7 +1,7 @@
-import { and, desc, gt, isNull, lt, or } from 'drizzle-orm'
+import { desc, isNull, lt, or } from 'drizzle-orm'
 import { consoleLinks, consoleSessions } from './schema.ts'
-import { build, change, statement } from './statement.ts'
-import { changeBy, deleteBy, insertInto, rowsBy, stampOnce } from './table.ts'
+import { build, change } from './statement.ts'
+import { changeBy, columnsBy, deleteBy, insertInto, rowsBy, stampOnce } from './table.ts'
 
 export type LinkRow = typeof consoleLinks.$inferSelect
 
@@ -15,19 +15,11 @@ export const redeemLink = deleteBy(consoleLinks, ['digest', 'endsAt >'], 1)
 export const sessionByDigest = rowsBy(consoleSessions, ['digest'])
 
 /** Sessions that have not ended, newest first. */
-export const openSessions = statement((now: number) =>
-  build
-    .select({
-      id: consoleSessions.id,
-      name: consoleSessions.name,
-      role: consoleSessions.role,
-      createdAt: consoleSessions.createdAt,
-      seenAt: consoleSessions.seenAt,
-      endsAt: consoleSessions.endsAt,
-    })
-    .from(consoleSessions)
-    .where(and(isNull(consoleSessions.revokedAt), gt(consoleSessions.endsAt, now)))
-    .orderBy(desc(consoleSessions.id)),
+export const openSessions = columnsBy(
+  consoleSessions,
+  ['id', 'name', 'role', 'createdAt', 'seenAt', 'endsAt'],
+  [isNull(consoleSessions.revokedAt), 'endsAt >'],
+  desc(consoleSessions.id),
 )
 
 export const insertSession = insertInto(consoleSessions)

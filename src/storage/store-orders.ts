@@ -22,7 +22,7 @@ import { finalStates } from '../domain/purchase.ts'
 import type { OrderState } from '../domain/store-order.ts'
 import { entitlements, licenceKeys, purchases, storeOrderLines, storeOrders } from './schema.ts'
 import { build, change, inWhole, notByIndex, statement } from './statement.ts'
-import { countBy, insertInto, page, pageBy, rowsBy, setBy, setOne, someBy, stampOnce } from './table.ts'
+import { columnsBy, countBy, insertInto, page, pageBy, rowsBy, setBy, setOne, someBy, stampOnce } from './table.ts'
 
 export type StoreOrder = typeof storeOrders.$inferSelect
 export type Line = typeof storeOrderLines.$inferSelect
@@ -160,27 +160,13 @@ export const ordersOfSku = statement(
 )
 
 /** The references of orders in their stores. */
-export const referencesOfOrders = statement((ids: string[]) =>
-  build
-    .select({ id: storeOrders.id, reference: storeOrders.reference })
-    .from(storeOrders)
-    .where(inArray(storeOrders.id, ids)),
-)
+export const referencesOfOrders = columnsBy(storeOrders, ['id', 'reference'], ['id in'])
 
 export const linesOfOrders = rowsBy(storeOrderLines, ['orderId in'], storeOrderLines.id)
 
 export const lineById = rowsBy(storeOrderLines, ['id'])
 
-/** The names that the idempotency keys of a line's purchases are derived from. */
-export const nameOfLine = statement((lineId: string) =>
-  build
-    .select({ store: storeOrders.store, reference: storeOrders.reference, line: storeOrderLines.line })
-    .from(storeOrderLines)
-    .innerJoin(storeOrders, eq(storeOrders.id, storeOrderLines.orderId))
-    .where(eq(storeOrderLines.id, lineId)),
-)
-
-/** What several lines are called in their stores. */
+/** What lines are called in their stores: the names that the idempotency keys of their purchases are derived from. */
 export const namesOfLines = statement((lineIds: string[]) =>
   build
     .select({
@@ -220,63 +206,58 @@ const closable = [
 /** Orders that may be closed and are not reported as closed, oldest first. */
 export const ordersToClose = someBy(storeOrders, [isNull(storeOrders.closedAt), ...closable], storeOrders.id)
 
+interface LateFilter {
+  stores: string[]
+  since: number
+  before: number
+  unsaid: boolean
+  limit: number
+}
+
 /**
  * Open orders of these stores that are paid since this instant or longer, that have a purchase which was planned between `since`
  * and then, goes on and is not to be cancelled, and that were not reported as late yet. `unsaid`: a purchase counts only where its store
  * has heard of no hold of it.
  */
-export const lateOrders = statement(
-  ({
-    stores,
-    since,
-    before,
-    unsaid,
-    limit,
-  }: {
-    stores: string[]
-    since: number
-    before: number
-    unsaid: boolean
-    limit: number
-  }) =>
-    build
-      .select({
-        id: storeOrders.id,
-        store: storeOrders.store,
-        receivedAt: storeOrders.receivedAt,
-        paidSince: entitlements.standingSince,
-      })
-      .from(storeOrders)
-      .innerJoin(entitlements, eq(entitlements.orderId, storeOrders.id))
-      .where(
-        and(
-          isNull(storeOrders.closedAt),
-          isNull(storeOrders.cancelRequestedAt),
-          lte(storeOrders.receivedAt, before),
-          eq(entitlements.standing, 'paid'),
-          lte(entitlements.standingSince, before),
-          inWhole(notByIndex(storeOrders.store), stores),
-          exists(
-            build
-              .select({ id: purchases.id })
-              .from(purchases)
-              .where(
-                and(
-                  eq(purchases.orderId, storeOrders.id),
-                  notInArray(purchases.state, [...finalStates]),
-                  isNull(purchases.cancelRequestedAt),
-                  isNull(purchases.takenBackBy),
-                  isNull(purchases.claim),
-                  between(purchases.createdAt, since, before),
-                  unsaid ? isNull(purchases.holdReported) : undefined,
-                ),
+export const lateOrders = statement(({ stores, since, before, unsaid, limit }: LateFilter) =>
+  build
+    .select({
+      id: storeOrders.id,
+      store: storeOrders.store,
+      receivedAt: storeOrders.receivedAt,
+      paidSince: entitlements.standingSince,
+    })
+    .from(storeOrders)
+    .innerJoin(entitlements, eq(entitlements.orderId, storeOrders.id))
+    .where(
+      and(
+        isNull(storeOrders.closedAt),
+        isNull(storeOrders.cancelRequestedAt),
+        lte(storeOrders.receivedAt, before),
+        eq(entitlements.standing, 'paid'),
+        lte(entitlements.standingSince, before),
+        inWhole(notByIndex(storeOrders.store), stores),
+        exists(
+          build
+            .select({ id: purchases.id })
+            .from(purchases)
+            .where(
+              and(
+                eq(purchases.orderId, storeOrders.id),
+                notInArray(purchases.state, [...finalStates]),
+                isNull(purchases.cancelRequestedAt),
+                isNull(purchases.takenBackBy),
+                isNull(purchases.claim),
+                between(purchases.createdAt, since, before),
+                unsaid ? isNull(purchases.holdReported) : undefined,
               ),
-          ),
-          sql`not exists (select 1 from outbox where dedupe_key = 'late:' || ${storeOrders.id})`,
+            ),
         ),
-      )
-      .orderBy(asc(storeOrders.id))
-      .limit(limit),
+        sql`not exists (select 1 from outbox where dedupe_key = 'late:' || ${storeOrders.id})`,
+      ),
+    )
+    .orderBy(asc(storeOrders.id))
+    .limit(limit),
 )
 
 export const insertStoreOrder = insertInto(storeOrders)

@@ -12,6 +12,7 @@ import {
   gte,
   inArray,
   isNull,
+  like,
   lt,
   lte,
   type SQL,
@@ -27,10 +28,11 @@ type ColumnOf<T extends SQLiteTable> = string & keyof Row<T>
 /** A read that returns rows of this type. */
 type Read<R> = SQLWrapper & { readonly _: { readonly result: R[] } }
 
-type Comparison = 'in' | '>' | '>=' | '<' | '<='
+type Comparison = 'in' | 'like' | '>' | '>=' | '<' | '<='
 const comparisons: Record<Comparison | '=', (column: SQLiteColumn, value: never) => SQL> = {
   '=': eq,
   in: inArray,
+  like,
   '>': gt,
   '>=': gte,
   '<': lt,
@@ -70,9 +72,19 @@ function matching(table: SQLiteTable, by: readonly (string | SQL)[], values: rea
   return and(...conditions)
 }
 
-const found = (table: SQLiteTable, by: readonly (string | SQL)[], values: readonly unknown[], order: SQLWrapper[]) =>
+/** Names columns to be read, each as the table names it. */
+export const pick = <T extends SQLiteTable, N extends ColumnOf<T>>(table: T, ...names: N[]) =>
+  columnsNamed(table, names) as Pick<T['_']['columns'], N>
+
+const found = (
+  table: SQLiteTable,
+  by: readonly (string | SQL)[],
+  values: readonly unknown[],
+  order: SQLWrapper[],
+  columns: Record<string, SQLiteColumn> = getTableColumns(table),
+) =>
   build
-    .select()
+    .select(columns)
     .from(table)
     .where(matching(table, by, values))
     .orderBy(...(order as SQL[]))
@@ -80,6 +92,19 @@ const found = (table: SQLiteTable, by: readonly (string | SQL)[], values: readon
 /** The rows of a table that meet these conditions; all rows where there is no condition. */
 export const rowsBy = <T extends SQLiteTable, const K extends By<T>>(table: T, by: K, ...order: SQLWrapper[]) =>
   statement((...values: ValuesOf<T, K>) => found(table, by, values, order) as SQLWrapper as Read<Row<T>>)
+
+/** Some columns of the rows that meet these conditions. */
+export const columnsBy = <T extends SQLiteTable, N extends ColumnOf<T>, const K extends By<T>>(
+  table: T,
+  names: readonly N[],
+  by: K,
+  ...order: SQLWrapper[]
+) => {
+  const columns = columnsNamed(table, names)
+  return statement((...values: ValuesOf<T, K>) => {
+    return found(table, by, values, order, columns) as SQLWrapper as Read<Pick<Row<T>, N>>
+  })
+}
 
 /** The first of the rows that meet these conditions. */
 export const firstBy = <T extends SQLiteTable, const K extends By<T>>(table: T, by: K, ...order: SQLWrapper[]) =>

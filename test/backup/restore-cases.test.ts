@@ -13,7 +13,7 @@ import { openMarker } from '../../src/storage/marker.ts'
 import { listOutbox } from '../../src/storage/outbox.ts'
 import { hintPurchase } from '../../src/storage/purchases.ts'
 import { noteUnattached } from '../../src/storage/restores.ts'
-import { nameOfLine, storeOrderByReference } from '../../src/storage/store-orders.ts'
+import { namesOfLines, storeOrderByReference } from '../../src/storage/store-orders.ts'
 import { databaseFile } from '../support/database.ts'
 import { openRestoreWorld, type RestoreWorld } from '../support/restore-world.ts'
 import { besideShop, passingTime, SHOP } from '../support/shop-app.ts'
@@ -197,9 +197,9 @@ test('an order that was listed as completed is not taken for one whose money is 
   if (made.kind !== 'ordered') throw new Error('the supplier takes a second order')
   const { id: supplierOrderId } = made.order
   await app.db.commit([noteUnattached({ supplierOrderId, reference, status: 'completed', seenAt: app.now() })])
-  const [name] = await app.db.query(nameOfLine(lineId))
+  const [name] = await app.db.query(namesOfLines([lineId]))
   if (!name) throw new Error('the line has a name')
-  const reattach = () => reattachOrder(app.ordering, { ...name, lineId, part: 1 }, 2, supplierOrderId)
+  const reattach = () => reattachOrder(app.ordering, { ...name, part: 1 }, 2, supplierOrderId)
   const { get } = orders
   let reads = 0
   orders.get = (id) => {

@@ -254,9 +254,7 @@ export const calls: Record<string, unknown[]> = {
       'captureById',
     ].map((name) => [name, ['p']]),
   ),
-  ...Object.fromEntries(
-    ['purchasesOfOrder', 'outboxOfOrder', 'nameOfLine', 'keysOfPurchase'].map((name) => [name, ['o']]),
-  ),
+  ...Object.fromEntries(['purchasesOfOrder', 'outboxOfOrder', 'keysOfPurchase'].map((name) => [name, ['o']])),
   ...Object.fromEntries(['dueDeliveries', 'dueEndings', 'dueRefreshes', 'lostSends'].map((name) => [name, [at, 1]])),
   ...Object.fromEntries(
     ['listPurchases', 'listStoreOrders', 'listOutbox', 'listDeliveries', 'listOffers', 'listSyncRuns'].map((name) => [
