@@ -1,4 +1,5 @@
 /** The customer of the demo orders in the demo store now and then, through the API that any store uses. */
+import { externalOrderId } from '../domain/purchase-keys.ts'
 import { messageOf } from '../errors.ts'
 
 interface CustomerOptions {
@@ -30,6 +31,24 @@ const TIMEOUT_MS = 10_000
 /** One order in five is for two units. */
 const TWO_OF = 5
 
+/** How the order under a fault is placed. */
+interface UnderFault {
+  quantity?: number | undefined
+  /** Is called with the reference before the order is placed, once more where a person has ordered under that reference already. */
+  before: (reference: string) => void
+}
+
+/** An order as its store reads it. Instants are in epoch milliseconds. */
+interface KnownOrder {
+  /** The state of the order; that of its line while the line is held. */
+  state: string
+  timeline: { at: number; what: string; detail: string | null }[]
+}
+
+/** The common beginning of the references at the supplier under which an order of a store is bought. */
+export const supplierStem = (store: string, reference: string, lengthMax: number): string =>
+  externalOrderId({ store, reference, line: '1', part: 1, generation: 1 }, lengthMax).slice(0, -'1.1.1'.length)
+
 interface Offered {
   id: string
   price: string
@@ -37,11 +56,20 @@ interface Offered {
   available: boolean
 }
 
+interface StatedOrder {
+  state: string
+  lines: { state: string }[]
+  timeline: { at: string; what: string; detail: string | null }[]
+}
+
 export function createCustomer({ url, token, number, random = Math.random, now = Date.now }: CustomerOptions) {
   let timer: NodeJS.Timeout | undefined
   let isRunning = false
   let orders = 0
-  let next: number | undefined
+  let first: Promise<number> | undefined
+  let placed = 0
+  /** Products of orders under a fault. Quayside may hold other orders of such a product, so the customer buys them least. */
+  const underFault = new Set<string>()
   let lastReference: string | null = null
   let lastAt: number | null = null
   let problem: string | null = null
@@ -62,34 +90,42 @@ export function createCustomer({ url, token, number, random = Math.random, now =
     return { status: response.status, data }
   }
 
-  async function choose(): Promise<{ sku: string; quantity: number }> {
+  async function choose(quantity: number): Promise<{ sku: string; quantity: number }> {
     const { data } = await ask('/listings?limit=200')
-    const offered = (data.items as Offered[]).filter(
+    const all = (data.items as Offered[]).filter(
       ({ available, stock }) => available && (stock === null || stock >= TWO_OF),
     )
+    const others = all.filter(({ id }) => !underFault.has(id))
+    const offered = others.length > 0 ? others : all
     const draw = () => offered[Math.floor(random() * offered.length)]
     const [one, other] = [draw(), draw()]
     if (!one || !other) throw new Error('the store sells nothing now')
     // The customer draws two products and buys the cheaper one, because people buy more cheap products.
     const chosen = Number(other.price) < Number(one.price) ? other : one
-    return { sku: chosen.id, quantity: random() < 1 / TWO_OF ? 2 : 1 }
+    return { sku: chosen.id, quantity }
   }
 
   /** Places an order. Skips a reference under which a person has ordered already. */
-  async function place(): Promise<string> {
-    const line = await choose()
-    next ??= await number()
+  async function place({ quantity, before }: Partial<UnderFault>): Promise<string> {
+    const line = await choose(quantity ?? (random() < 1 / TWO_OF ? 2 : 1))
+    if (before) underFault.add(line.sku)
+    first ??= number()
+    const start = await first.catch((error: unknown) => {
+      first = undefined
+      throw error
+    })
     for (;;) {
-      const reference = customerReference(next)
-      next += 1
+      const reference = customerReference(start + placed)
+      placed += 1
+      before?.(reference)
       const { status } = await ask('/orders', { reference, lines: [{ id: '1', ...line }] })
       if (status === 202) return reference
     }
   }
 
-  async function orderNow(): Promise<string> {
+  async function orderNow(how: Partial<UnderFault> = {}): Promise<string> {
     try {
-      const reference = await place()
+      const reference = await place(how)
       orders += 1
       lastReference = reference
       lastAt = now()
@@ -98,6 +134,17 @@ export function createCustomer({ url, token, number, random = Math.random, now =
     } catch (error) {
       problem = messageOf(error)
       throw error
+    }
+  }
+
+  /** Reads an order as its store does. Rejects while the API does not answer. */
+  async function orderOf(reference: string): Promise<KnownOrder> {
+    const { data } = await ask(`/orders/${reference}`)
+    const { state, lines, timeline } = data as unknown as StatedOrder
+    const isHeld = state === 'open' && lines.some((line) => line.state === 'held')
+    return {
+      state: isHeld ? 'held' : state,
+      timeline: timeline.map(({ at, what, detail }) => ({ at: Date.parse(at), what, detail })),
     }
   }
 
@@ -125,5 +172,6 @@ export function createCustomer({ url, token, number, random = Math.random, now =
       clearTimeout(timer)
     },
     orderNow,
+    orderOf,
   }
 }

@@ -20,7 +20,7 @@ import { assertFree } from '../storage/sqlite/open.ts'
 import { storeOrderByReference } from '../storage/store-orders.ts'
 import type { Callback } from '../stores/backend/callbacks.ts'
 import { aboutCallback, startReceiver } from '../stores/backend/receiver.ts'
-import { CUSTOMER_PREFIX, createCustomer, customerReference } from './customer.ts'
+import { CUSTOMER_PREFIX, createCustomer, customerReference, supplierStem } from './customer.ts'
 import { DEMO_STORE, freePort, keepSecret, writeDemoConfig } from './files.ts'
 
 export interface DemoOptions {
@@ -63,7 +63,11 @@ export async function openDemo(options: DemoOptions): Promise<{ close: () => Pro
     balanceMinor: BALANCE_MINOR,
     port: ports.supplier,
     file: path.join(folder, 'sandbox.db'),
-    demo: { customer, consoleUrl: `http://127.0.0.1:${ports.console}` },
+    demo: {
+      customer,
+      stemOf: (reference) => supplierStem(DEMO_STORE, reference, dialect.externalOrderIdMax),
+      consoleUrl: `http://127.0.0.1:${ports.console}`,
+    },
   })
   const configFile = writeDemoConfig({
     folder,
@@ -101,8 +105,6 @@ export async function openDemo(options: DemoOptions): Promise<{ close: () => Pro
   append('')
   const log = createLog({ level: 'info', write: append })
   const app = await openApp({ config, log, onFatal: options.onFatal, sandboxUrl: new URL(sandbox.baseUrl).origin })
-  const link = await app.consoleLink()
-  if (link !== null) options.showLink?.(link)
   out.write('Reading the catalogue of the sandbox …\n')
   await app.sync()
   const [store] = config.stores as [Config['stores'][number]]
@@ -118,11 +120,12 @@ export async function openDemo(options: DemoOptions): Promise<{ close: () => Pro
       token: tokenText,
       reference,
       sku: listing?.sku ?? '',
-      count: listings.length,
       folder,
       commandLine,
     }),
   )
+  const link = await app.consoleLink()
+  if (link !== null) options.showLink?.(link)
   customer.start()
   return {
     close: async () => {
@@ -176,7 +179,6 @@ export function banner(shown: {
   token: string
   reference: string
   sku: string
-  count: number
   folder: string
   commandLine: DemoOptions['commandLine']
 }): string {
@@ -191,10 +193,10 @@ export function banner(shown: {
   return `
 Quayside is running as a demo: nothing is configured, no real money moves.
 
+  sandbox   ${new URL(shown.sandboxUrl).origin}  break the supplier, watch an order heal
   console   ${shown.consoleUrl}  pages for people: \`${commandLine('console')}\`
   service   ${url}
   its API   ${url}/api/v1/docs
-  supplier  ${new URL(shown.sandboxUrl).origin}  the sandbox, ${shown.count} products: break it there
   store     ${shown.shopUrl}  its callbacks are printed here
   customer  orders about twice a minute; the page of the sandbox stops it
   data      ${folder}

@@ -8,6 +8,7 @@ import type { FaultName, Faults, SandboxFault, Subject } from './faults.ts'
 import { errorBody } from './records.ts'
 import { Refusal, refusalFacts } from './refusal.ts'
 import { type ApiCall, readObject } from './requests.ts'
+import type { Exchange, ExchangeLog } from './stage.ts'
 
 /** This limit is much larger than any request of the contract. */
 const bodyMax = '64kb'
@@ -17,6 +18,7 @@ interface ApiNeeds {
   dialect: Dialect
   routes: Route[]
   faults: Faults
+  exchanges: ExchangeLog
   apiKey: string
   requestsPerMinute: number
   now: () => number
@@ -73,6 +75,7 @@ async function answer(needs: ApiNeeds, route: Route, request: Request, response:
   if (!route.open && !response.locals.known) throw new Refusal('unauthenticated', 'A valid API key is required.')
   const subject = subjectOf(needs, route, request)
   const take = (name: FaultName) => faults.take(name, subject)
+  const exchange = route.about && noteExchange(needs, route, request, response)
 
   const limited = take('rate-limit')
   if (limited) {
@@ -84,13 +87,28 @@ async function answer(needs: ApiNeeds, route: Route, request: Request, response:
   const before = take('error-before')
   if (before) throw new Refusal(before.kind, 'The request could not be run.')
 
-  const { status, body } = run(needs, route, request, response)
+  const { status, body, orders } = run(needs, route, request, response)
+  if (exchange && orders) exchange.orders = orders
 
   if (slow?.stage === 'after') await pause(slow.delayMs ?? slowMs)
   const after = take('error-after')
   if (after) throw new Refusal(after.kind, 'The answer could not be given.')
   if (take('answer-lost')) request.socket.destroy()
   else response.status(status).json(body)
+}
+
+/** Notes a request about orders, with what becomes of its answer. */
+function noteExchange(needs: ApiNeeds, route: Route, request: Request, response: Response): Exchange {
+  const { exchanges, dialect, now } = needs
+  const filter = new URL(request.url, 'http://sandbox').searchParams.get(dialect.orders.externalOrderId ?? '')
+  const asked = filter ?? subjectOf(needs, route, request).externalOrderId
+  const exchange = exchanges.add({ kind: route.about ?? 'read', asked, orders: [], at: now() })
+  response.once('close', () => {
+    exchange.answeredAt = now()
+    exchange.status = response.writableFinished ? response.statusCode : null
+    exchange.refused = response.locals.refused
+  })
+  return exchange
 }
 
 /** Runs the endpoint. Returns a refusal as an answer too, so that later faults apply to successes and refusals. */
@@ -126,10 +144,11 @@ function refusalOf(error: unknown): Refusal {
     : new Refusal('internal', 'An internal error.')
 }
 
-const refusalAnswer = (dialect: Dialect, { kind, message, status }: Refusal, response: Response): Answer => ({
-  status: status ?? refusalFacts(dialect, kind).status,
-  body: errorBody(dialect, kind, message, String(response.locals.requestId)),
-})
+function refusalAnswer(dialect: Dialect, { kind, message, status }: Refusal, { locals }: Response): Answer {
+  locals.refused = kind
+  const body = errorBody(dialect, kind, message, String(locals.requestId))
+  return { status: status ?? refusalFacts(dialect, kind).status, body }
+}
 
 /** The statuses for errors of the HTTP parser, by error code. The status for any other error is 400. */
 const parserStatuses: Record<string, number> = {

@@ -14,12 +14,15 @@ import {
   readWebhookRequest,
   refuseQuery,
 } from './requests.ts'
+import type { Exchange, SeenOrder } from './stage.ts'
 import { webhooksMax } from './webhooks.ts'
 import type { World } from './world.ts'
 
 export interface Answer {
   status: number
   body: unknown
+  /** The orders that the body shows, the first few of a page. */
+  orders?: SeenOrder[]
 }
 
 export interface Route {
@@ -29,7 +32,12 @@ export interface Route {
   /** Set on the one route that may need no API key. */
   open?: boolean
   createsOrder?: boolean
+  /** Set where the request is about orders. */
+  about?: Exchange['kind']
 }
+
+/** A look-up of one order finds it among the newest ones. */
+const SEEN_MAX = 20
 
 interface Parts {
   world: World
@@ -46,9 +54,9 @@ export function routesOf(parts: Parts): Route[] {
     { method: 'get', path: '/products', endpoint: by(products) },
     { method: 'get', path: '/products/:id', endpoint: by(product) },
     { method: 'get', path: '/balance', endpoint: by(balance) },
-    { method: 'post', path: '/orders', endpoint: by(placeOrder), createsOrder: true },
-    { method: 'get', path: '/orders', endpoint: by(orders) },
-    { method: 'get', path: '/orders/:id', endpoint: by(oneOrder) },
+    { method: 'post', path: '/orders', endpoint: by(placeOrder), createsOrder: true, about: 'place' },
+    { method: 'get', path: '/orders', endpoint: by(orders), about: 'look' },
+    { method: 'get', path: '/orders/:id', endpoint: by(oneOrder), about: 'read' },
     { method: 'get', path: '/webhooks', endpoint: by(webhooks) },
     { method: 'post', path: '/webhooks', endpoint: by(addWebhook) },
     { method: 'get', path: '/openapi', endpoint: by(openapi), open: !parts.dialect.openapiNeedsKey },
@@ -86,7 +94,10 @@ function placeOrder({ world, dialect }: Parts, call: ApiCall): Answer {
   const earlier = world.orders.recall(key, fingerprint)
   const decision = earlier ?? world.orders.place(key, fingerprint, readOrderRequest(dialect, call))
   if (decision.kind === 'refused') throw new Refusal(decision.error, decision.message)
-  return success(dialect, 201, orderRecord(dialect, decision.order, []))
+  return {
+    ...success(dialect, 201, orderRecord(dialect, decision.order, [])),
+    orders: [{ ...decision.order, keys: 0 }],
+  }
 }
 
 function orders(parts: Parts, call: ApiCall): Answer {
@@ -95,18 +106,23 @@ function orders(parts: Parts, call: ApiCall): Answer {
   const isByReference = filter.externalOrderId !== undefined
   // With this fault, the filter compares with a field that no order has, so that no order matches.
   const misses = isByReference && faults.take('filter-misses', { path: '/orders', method: 'GET' }) !== undefined
-  return pageOf(parts, call, '/orders', (offset, limit) => {
+  let shown: SeenOrder[] = []
+  const answer = pageOf(parts, call, '/orders', (offset, limit) => {
     const { items, total } = misses ? { items: [], total: 0 } : world.orders.list(filter, offset, limit)
-    const list = items.map((item) => orderRecord(dialect, item, world.orders.keysOf(item.id)))
+    const keys = items.map(({ id }) => world.orders.keysOf(id))
+    shown = items.slice(0, SEEN_MAX).map((item, at) => ({ ...item, keys: keys[at]?.length ?? 0 }))
+    const list = items.map((item, at) => orderRecord(dialect, item, keys[at] ?? []))
     return { list, total, all: () => world.orders.list({}, 0, 0).total }
   })
+  return { ...answer, orders: shown }
 }
 
 function oneOrder({ world, dialect }: Parts, call: ApiCall): Answer {
   refuseQuery(call)
   const found = world.orders.get(call.id)
   if (!found) throw new Refusal('not_found', 'There is no such order.')
-  return success(dialect, 200, orderRecord(dialect, found, world.orders.keysOf(found.id)))
+  const keys = world.orders.keysOf(found.id)
+  return { ...success(dialect, 200, orderRecord(dialect, found, keys)), orders: [{ ...found, keys: keys.length }] }
 }
 
 function webhooks({ world, dialect }: Parts, call: ApiCall): Answer {

@@ -145,6 +145,8 @@ export interface SandboxFault extends z.infer<typeof faultShape> {
   id: number
   left: number
   fired: number
+  /** The reference of the order for which it fired last; null before, and where that order has none. */
+  firedFor: string | null
 }
 
 /** A request, an order or a delivery to which a fault may apply. */
@@ -171,7 +173,7 @@ export function createFaults() {
       if (faults.length >= faultsMax) throw new RangeError(`there are ${faultsMax} faults already; delete some first`)
       const read = faultShape.parse(wanted)
       lastId += 1
-      const fault = { ...read, id: lastId, left: read.times, fired: 0 }
+      const fault = { ...read, id: lastId, left: read.times, fired: 0, firedFor: null }
       faults.push(fault)
       return { ...fault }
     },
@@ -189,6 +191,7 @@ export function createFaults() {
       if (!fault) return undefined
       fault.left -= 1
       fault.fired += 1
+      fault.firedFor = subject.externalOrderId ?? null
       return { ...fault }
     },
   }

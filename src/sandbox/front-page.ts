@@ -1,4 +1,5 @@
 /** The page at the sandbox's own address. It shows what the sandbox can do, from the tables that the sandbox runs on. */
+import { readFileSync } from 'node:fs'
 import { type Request, Router } from 'express'
 import { type Html, html } from '../domain/html.ts'
 import { sentence } from '../domain/text-layout.ts'
@@ -66,28 +67,31 @@ function rowsText(rows: Row[]): string {
 /** Answers a browser with HTML, whose upper part is the panel for people. Answers any other client with text. */
 export function frontPage(parts: PanelParts): Router {
   const sections = sectionsOfPage()
-  const docsHtml = sections.map(
-    ({ title, rows }) => html`<h2>${withCode(title)}</h2>
-<table tabindex="0">${rows.map(
-      ({ name, does }) => html`
-<tr><td><code>${name}</code><td>${withCode(does)}`,
-    )}</table>`,
-  )
   const exampleAt = ({ socket: { localPort } }: Request) => exampleOf(`http://127.0.0.1:${localPort}`)
   const pageOf = (request: Request, panel: Html): string =>
-    `${html`${HEAD}${panel}
-<hr>
-<p>${SET_ONE}</p>
+    `${html`${HEAD}
+<header class="quaybar"><a class="brand" href="/">Quayside sandbox</a><p class="quiet">No real money moves here.</p>${parts.demo && html`<a href="${parts.demo.consoleUrl}">Console</a>`}<span id="live" role="status">as of <time>${new Date(parts.now()).toISOString().slice(11, 19)}</time> UTC</span></header>
+<main id="main">
+${panel}
+<section class="stack"><h2 class="quay">From a terminal</h2><p>${ABOUT}</p><p>${SET_ONE}</p>
 <pre tabindex="0">${exampleAt(request)}</pre>
-${docsHtml}
+<details class="more"><summary>All controls, faults and options</summary><pre tabindex="0">${sectionsText(sections)}</pre></details></section>
+<footer><p>Times are UTC. Faults end with the process of the sandbox.</p></footer>
 </main>
 `}`
   const panel = createPanel(parts, pageOf)
   return Router()
+    .all(['/', '/sandbox'], (_request, response, next) => {
+      response.set('content-security-policy', POLICY)
+      next()
+    })
     .use(panel.routes)
-    .get(['/', '/sandbox'], (request, response) => {
-      if (request.accepts(['text', 'html']) === 'html') response.type('html').send(pageOf(request, panel.of(request)))
-      else response.type('text').send(`${textLead}${exampleAt(request)}\n${sectionsText(sections)}`)
+    .get('/panel.css', (_request, response) => void response.type('css').send(STYLE))
+    .get('/panel.js', (_request, response) => void response.type('js').send(SCRIPT))
+    .get(['/', '/sandbox'], async (request, response) => {
+      if (request.accepts(['text', 'html']) === 'html') {
+        response.type('html').send(pageOf(request, await panel.of(request)))
+      } else response.type('text').send(`${textLead}${exampleAt(request)}\n${sectionsText(sections)}`)
     })
 }
 
@@ -101,39 +105,43 @@ const exampleOf = (origin: string): string => `  npx quayside sandbox fault set 
     -H 'content-type: application/json' -d '{"fault":"answer-lost"}'
 `
 
-/** The script reads the page again every three seconds, and swaps in the new state of each part while no person uses that part. */
+const POLICY =
+  "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+/** The page looks as the console does. Its own rules follow. */
+const STYLE = ['../console/console.css', 'panel.css']
+  .map((file) => readFileSync(new URL(file, import.meta.url), 'utf8'))
+  .join('\n')
+
+/** Reads the page again, more often while an order is under way, and swaps in what changed while no person uses that part. */
+const SCRIPT = `const live = document.getElementById('live')
+async function read() {
+  try {
+    const answer = await fetch(location.href, { headers: { accept: 'text/html' }, signal: AbortSignal.timeout(5000) })
+    const page = new DOMParser().parseFromString(await answer.text(), 'text/html')
+    for (const id of ['heading', 'stage', 'seen', 'now', 'ledger']) {
+      const shown = document.getElementById(id), next = page.getElementById(id)
+      for (const details of shown?.querySelectorAll('details[open]') ?? []) next.querySelector('#' + details.id)?.setAttribute('open', '')
+      if (shown && next && !shown.contains(document.activeElement) && shown.innerHTML !== next.innerHTML)
+        shown.replaceChildren(...next.childNodes)
+    }
+    live.textContent = 'live'
+    live.className = 'is-done'
+  } catch {
+    live.textContent = 'The sandbox does not answer.'
+    live.className = 'is-stop'
+  }
+  setTimeout(read, document.querySelector('[data-moves]') && !document.hidden ? 500 : 3000)
+}
+setTimeout(read, 500)
+`
+
 const HEAD = html`<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
-<meta name="viewport" content="width=device-width">
+<meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>The sandbox of Quayside</title>
-<style>
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 1rem }
-h2 { font-size: 1.1rem; margin: 2rem 0 .5rem }
-table { display: block; overflow-x: auto; border-spacing: 0 }
-td, th { vertical-align: top; text-align: left; padding: .15rem 1rem .15rem 0 }
-td:first-child, th { white-space: nowrap }
-.number { text-align: right; font-variant-numeric: tabular-nums }
-pre { overflow-x: auto }
-button, input { font: inherit; padding: .2rem .6rem }
-.buttons { display: grid; grid-template-columns: repeat(auto-fill, minmax(14rem, 1fr)); gap: .5rem; padding: 0; list-style: none }
-.buttons button { width: 100%; height: 100%; text-align: left }
-[role=status] { border-left: .3rem solid; padding: .3rem .8rem }
-</style>
-<script type="module">
-setInterval(async () => {
-  const text = await (await fetch(location.pathname, { headers: { accept: 'text/html' } })).text()
-  const page = new DOMParser().parseFromString(text, 'text/html')
-  for (const id of ['now', 'ledger']) {
-    const shown = document.getElementById(id)
-    if (shown && !shown.contains(document.activeElement)) shown.replaceWith(page.getElementById(id))
-  }
-}, 3000)
-</script>
-<main>
-<h1>The sandbox</h1>
-<p>${ABOUT}</p>`
-
-const withCode = (text: string) =>
-  text.split('`').map((piece, index) => (index % 2 === 0 ? piece : html`<code>${piece}</code>`))
+<link rel="stylesheet" href="/panel.css">
+<script type="module" src="/panel.js"></script>
+<a class="skip" href="#main">Skip to the page</a>`

@@ -26,6 +26,11 @@ export function keepLedger({ db, now, balanceLowMinor }: Ground, webhooks: Webho
   const columns = `kind, order_id as orderId, external_order_id as externalOrderId, idempotency_key as idempotencyKey,
     amount_minor as amountMinor, at`
   const entries = db.prepare<[], LedgerEntry>(`select ${columns} from ledger order by seq`)
+  const entriesOf = db.prepare<[string, string], LedgerEntry & { movedMinor: number }>(
+    `select ${columns}, (select sum(case kind when 'charge' then -amount_minor else amount_minor end) from ledger as earlier
+       where earlier.seq <= ledger.seq) as movedMinor
+     from ledger where order_id in (select id from orders where external_order_id >= ? and external_order_id < ?) order by seq`,
+  )
   const newestEntries = db.prepare<[number], LedgerEntry>(`select ${columns} from ledger order by seq desc limit ?`)
   const totals = db.prepare<[], { kind: LedgerEntry['kind']; count: number; minor: number }>(
     'select kind, count(*) as count, sum(amount_minor) as minor from ledger group by kind',
@@ -75,6 +80,9 @@ export function keepLedger({ db, now, balanceLowMinor }: Ground, webhooks: Webho
       }
     },
     keysOf: (orderId: string): string[] => keys.all(orderId).map((row) => row.text),
+    /** Returns the entries of orders with a reference from `from` on and before `to`, each with the balance after it. */
+    entriesOf: (from: string, to: string) =>
+      entriesOf.all(from, to).map((entry) => ({ ...entry, balanceMinor: state().startMinor + entry.movedMinor })),
     /** Returns the sums and counts by kind without reading every entry into memory, and the newest entries. */
     summary: (limit: number) => {
       const { startMinor, balanceMinor } = state()

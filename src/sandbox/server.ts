@@ -19,6 +19,7 @@ import { createFaults } from './faults.ts'
 import { frontPage } from './front-page.ts'
 import { openapiOf } from './openapi.ts'
 import type { SandboxDemo } from './panel.ts'
+import { createExchangeLog } from './stage.ts'
 import { createSender } from './webhooks.ts'
 import { openWorld, type WorldOptions } from './world.ts'
 
@@ -58,7 +59,14 @@ export async function startSandbox(options: SandboxOptions) {
   const faults = createFaults()
   const settings = { catalogue, faults, now, random, balanceMinor, balanceLowMinor, completeAfterMs }
   const world = openWorld({ ...options, ...settings })
-  const sender = createSender({ dialect, now }, world.webhooks)
+  const exchanges = createExchangeLog()
+  const sender = createSender({ dialect, now }, world.webhooks, ({ orderId }, at, status) => {
+    const order = orderId === null ? undefined : world.orders.get(orderId)
+    if (!order) return
+    const { externalOrderId: asked } = order
+    const orders = [{ ...order, keys: world.orders.keysOf(order.id).length }]
+    exchanges.add({ kind: 'delivery', asked, orders, at, answeredAt: now(), status })
+  })
   const closing = new AbortController()
   // A wait that closing cuts short never resolves, so the work after it is never done.
   const pause = (ms: number): Promise<void> =>
@@ -66,11 +74,12 @@ export async function startSandbox(options: SandboxOptions) {
   const routes = routesOf({ world, dialect, faults, requestsPerMinute, openapi: openapiOf(dialect) })
   const app = express()
   app.disable('x-powered-by').disable('etag').disable('query parser').enable('case sensitive routing')
-  app.use(frontPage({ world, faults, dialect, demo: options.demo }))
+  app.use(frontPage({ world, faults, dialect, exchanges, now, demo: options.demo }))
   app.use('/sandbox', createControl({ world, faults, dialect }))
-  app.use('/v1', createApi({ dialect, routes, faults, apiKey, requestsPerMinute, now, random, pause }))
+  const needs = { dialect, faults, exchanges, apiKey, requestsPerMinute, now, random, pause }
+  app.use('/v1', createApi({ ...needs, routes }))
   // Other paths have no routes, but their answers have the same envelope and a request id.
-  app.use(createApi({ dialect, routes: [], faults, apiKey, requestsPerMinute, now, random, pause }))
+  app.use(createApi({ ...needs, routes: [] }))
 
   const http = createServer(app)
   http.on('clientError', ({ code }: NodeJS.ErrnoException, socket: Socket) => {

@@ -139,7 +139,12 @@ const productOf = ({ order, productId }: EventSubject): string | undefined => pr
 /** A receiver that takes longer counts as not reached: it should store the delivery first, and act on it later. */
 const deadlineMs = 10_000
 
-export function createSender({ dialect, now }: Pick<Ground, 'dialect' | 'now'>, webhooks: Webhooks) {
+/** @param onAttempt learns of each attempt, with the instant at which it began and the status of its answer, null without one */
+export function createSender(
+  { dialect, now }: Pick<Ground, 'dialect' | 'now'>,
+  webhooks: Webhooks,
+  onAttempt: (delivery: Delivery, at: number, status: number | null) => void,
+) {
   const agent = new Agent()
   const closing = new AbortController()
   const running = new Map<string, Promise<number>>()
@@ -170,8 +175,10 @@ export function createSender({ dialect, now }: Pick<Ground, 'dialect' | 'now'>, 
     let attempts = 0
     // After a failed attempt a delivery is due later, so this loop ends.
     for (let next = webhooks.nextDue(webhook.id); next; next = webhooks.nextDue(webhook.id)) {
+      const at = now()
       const status = await attempt(webhook, next)
       if (closing.signal.aborted) break
+      onAttempt(next, at, status)
       webhooks.record(next, status)
       attempts += 1
     }

@@ -57,6 +57,7 @@ export function openWorld(options: WorldOptions) {
     topUp: db.transaction(ledger.topUp),
     report: ledger.report,
     summary: ledger.summary,
+    entriesOf: ledger.entriesOf,
     advance: orders.advance,
     close: (): void => {
       db.close()

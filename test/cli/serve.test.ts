@@ -50,7 +50,6 @@ describe('what runs in the foreground', () => {
       consoleUrl: port(65_532),
       sandboxUrl: `${port(65_534)}/v1`,
       shopUrl: `${port(65_533)}/callbacks`,
-      count: 1_000,
       token: `qs_s_${'a'.repeat(43)}`,
       reference: '1001',
       sku: 'GAM-RAIL4',

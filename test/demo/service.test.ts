@@ -1,66 +1,30 @@
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
-import { openDemo } from '../../src/demo/service.ts'
+import { expect, test } from 'vitest'
 import { temporaryFolder, widest } from '../support/cli-run.ts'
 import { freePort } from '../support/free-port.ts'
 import { until } from '../support/service-process.ts'
-
-/** Starts the demo and reads its banner; `order` sends the request that the banner prints. */
-async function started(dataDir: string, port: number) {
-  let printed = ''
-  const demo = await openDemo({
-    port,
-    dataDir,
-    onFatal: (failure) => {
-      throw failure
-    },
-    out: {
-      write: (text) => {
-        printed += text
-      },
-    },
-    commandLine: (command) => `npx quayside ${command}`,
-  })
-  let isOpen = true
-  const close = async () => {
-    if (isOpen) await demo.close()
-    isOpen = false
-  }
-  onTestFinished(close)
-  const [, url = ''] = /curl -s (\S+)/.exec(printed) ?? []
-  const [, token = ''] = /Bearer (\S+)'/.exec(printed) ?? []
-  const [, body = ''] = /-d '(.+)'/.exec(printed) ?? []
-  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
-  return {
-    banner: printed,
-    offered: (JSON.parse(body) as { reference: string }).reference,
-    printed: () => printed,
-    api: (path: string) => fetch(url.replace('/orders', path), { headers }),
-    order: async () => (await fetch(url, { method: 'POST', headers, body })).status,
-    keysOf: (reference: string) => until('the keys', () => printed.includes(`order ${reference} is fulfilled`)),
-    close,
-  }
-}
+import { startedDemo } from '../support/started-demo.ts'
 
 test('a second demo in the same folder wrote its ports over those of the first, which no command reached then', async () => {
   const folder = temporaryFolder()
-  await started(folder, await freePort())
+  await startedDemo(folder, await freePort())
   const written = readFileSync(path.join(folder, 'demo.json'), 'utf8')
-  await expect(started(folder, await freePort())).rejects.toMatchObject({ reason: 'database_in_use' })
+  await expect(startedDemo(folder, await freePort())).rejects.toMatchObject({ reason: 'database_in_use' })
   expect(readFileSync(path.join(folder, 'demo.json'), 'utf8')).toBe(written)
 })
 
 test('the banner of a demo that was started again offered an order that was there, and nothing happened', async () => {
   const folder = temporaryFolder()
   const port = await freePort()
-  const first = await started(folder, port)
+  const first = await startedDemo(folder, port)
+  expect(first.banner, 'the page of the sandbox is named first').toMatch(/no real money moves\.\n\n {2}sandbox +http:/)
   expect(first.offered).toBe('1001')
   expect(await first.order()).toBe(202)
   await first.keysOf('1001')
   await first.close()
 
-  const second = await started(folder, port)
+  const second = await startedDemo(folder, port)
   expect(second.offered).toBe('1002')
   expect(second.banner).toContain('npx quayside orders show 1002')
   expect(widest(second.banner.replaceAll(folder, 'data/demo'))).toBeLessThanOrEqual(80)
@@ -70,16 +34,16 @@ test('the banner of a demo that was started again offered an order that was ther
 
 test("the demo's customer orders within seconds of the start, and goes on with its numbers after a restart", async () => {
   const folder = temporaryFolder()
-  const references = async (demo: Awaited<ReturnType<typeof started>>) => {
+  const references = async (demo: Awaited<ReturnType<typeof startedDemo>>) => {
     const { data } = (await (await demo.api('/orders')).json()) as {
       data: { items: { reference: string; state: string }[] }
     }
     return data.items.map(({ reference, state }) => `${reference} ${state}`)
   }
-  const first = await started(folder, await freePort())
+  const first = await startedDemo(folder, await freePort())
   await until('its first order', async () => (await references(first)).includes('D-0001 fulfilled'))
   expect(first.printed(), 'what a person did stays on the screen').not.toContain('D-0001')
   await first.close()
-  const second = await started(folder, await freePort())
+  const second = await startedDemo(folder, await freePort())
   await until('its second order', async () => (await references(second)).includes('D-0002 fulfilled'))
 })

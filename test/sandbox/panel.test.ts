@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
 import { faultTable } from '../../src/sandbox/faults.ts'
 import { faultButtons } from '../../src/sandbox/panel.ts'
-import { type ApiWorld, openApi } from '../support/api-world.ts'
+import { openApi } from '../support/api-world.ts'
 import { visit } from '../support/console-client.ts'
 import { peopleOf } from '../support/console-data.ts'
-import { openSandbox } from '../support/sandbox-caller.ts'
+import { openSandbox, productOf } from '../support/sandbox-caller.ts'
 import { STORE } from '../support/test-app.ts'
 
 /** A browser at the address of a sandbox. */
@@ -22,91 +22,162 @@ function panelOf({ baseUrl }: { baseUrl: string }) {
 const worldOf = async () => {
   const world = await openApi()
   await world.offers()
+  await world.publish()
   return { ...world, ...peopleOf(world), ...panelOf(world.sandbox) }
 }
 
-const ordersOf = async (world: Pick<ApiWorld, 'sandbox'>) =>
-  (await panelOf(world.sandbox).read()).split('<h2>Orders</h2>')[1]?.split('</table>')[0] ?? ''
+type PanelWorld = Awaited<ReturnType<typeof worldOf>>
 
-test('each fault of the sandbox is a button', async () => {
+/** Presses the button of a fault. Returns the order that was placed for it, and reads what the page draws of it. */
+async function pressed(world: PanelWorld, fault: string) {
+  const { status, headers } = await world.press({ do: 'fault', fault })
+  expect(status, fault).toBe(303)
+  const read = async () =>
+    (await visit(world.origin, String(headers.location), { headers: { accept: 'text/html' } })).text
+  const [, reference = ''] = />(D-\d+)<\/a><\/h2>/.exec(await read()) ?? []
+  expect(reference, fault).not.toBe('')
+  const ofOrder = ({ externalOrderId }: { externalOrderId: string | null }) =>
+    externalOrderId?.startsWith(`q1.${STORE}.${reference}.`)
+  return {
+    reference,
+    read,
+    /** The steps in the list below the drawing. */
+    steps: async () => {
+      const [, list = ''] = /<ol class="steps">(.*?)<\/ol>/s.exec(await read()) ?? []
+      return [...list.matchAll(/<span>(.*?)<\/span>/g)].map(([, step]) => step)
+    },
+    charges: () => world.sandbox.world.report().charges.filter(ofOrder).length,
+    refunds: () => world.sandbox.world.report().refunds.filter(ofOrder).length,
+  }
+}
+
+test('each fault that an order can meet is a button; faults of lists are, too, where no customer orders', async () => {
   const { read } = await worldOf()
-  const text = await read()
+  const alone = await openSandbox()
+  const [inDemo, text] = [await read(), await panelOf(alone).read()]
   for (const [name, { title }] of Object.entries(faultButtons)) {
-    expect(text).toContain(`<button name="fault" value="${name}"><b>${title}</b>`)
+    const button = new RegExp(`<button name="fault" value="${name}"[^>]*><b>${title}</b>`)
+    expect(text).toMatch(button)
+    if (faultTable[name as keyof typeof faultTable].of === 'list') expect(inDemo).not.toMatch(button)
+    else expect(inDemo).toMatch(button)
   }
+  await alone.close()
 })
 
-test('a fault is set by its button, is said until it has fired, and the order recovers from it', async () => {
-  const world = await worldOf()
-  const done = await world.press({ do: 'fault', fault: 'answer-lost' })
-  expect(done.status).toBe(303)
-  const armed = await world.read()
-  expect(armed).toContain('<b>Lose the answer</b>: next purchase')
-  expect(armed).toContain('it never pays twice')
-  const id = await world.buy('1001')
-  await world.pass(1_000)
-  expect(world.sandbox.faults.list()[0]).toMatchObject({ fault: 'answer-lost', left: 0, fired: 1 })
-  expect(await world.read()).toContain('No fault is set')
-  await world.pass(600_000)
-  expect(await world.state(id)).toBe('fulfilled')
-  expect(await world.read()).toContain('No order is open')
-  world.expectLedger({ charges: 1, keys: 1 })
-})
+const BOUGHT = 'Supplier to Quayside: taken, charged, '
+test.each([
+  [
+    'answer-lost',
+    ['Supplier to Quayside: lost, charged, ', 'Quayside: unknown, for ', 'Supplier to Quayside: found, 1 order'],
+  ],
+  ['error-before', ['Supplier to Quayside: 500: internal', 'Supplier to Quayside: found, 0 orders', BOUGHT]],
+  ['error-after', ['Supplier to Quayside: 500: internal, charged, ', 'Supplier to Quayside: found, 1 order']],
+  ['rate-limit', ['Supplier to Quayside: 429: rate limited', 'Quayside: tries later, for ', BOUGHT]],
+  ['out-of-stock', ['Supplier to Quayside: 409: out of stock', 'Quayside to Shop: waits', BOUGHT]],
+  ['insufficient-balance', ['Supplier to Quayside: 402: insufficient balance', 'Quayside to Shop: waits', BOUGHT]],
+  ['list-lag', [BOUGHT]],
+  ['partial-keys', [BOUGHT, 'Supplier to Quayside: 1 of 2 keys', 'Supplier to Quayside: 2 keys']],
+])(
+  'the button of %s places one order, which is drawn until it has its keys, and is charged once',
+  async (fault, drawn) => {
+    const world = await worldOf()
+    const order = await pressed(world, fault)
+    await world.pass(60_000)
+    await world.pass(7_200_000, 60_000)
+    expect(world.sandbox.faults.list()).toMatchObject([{ fault, left: 0, fired: 1 }])
+    const text = await order.read()
+    expect(text).toMatch(/healed in [\d.]+ (ms|s|min)/)
+    expect(text).toMatch(/the customer has the key [\d.]+ (ms|s|min).* later, and the supplier charged once\./)
+    expect(order.charges()).toBe(1)
+    expect(order.refunds()).toBe(0)
+    const steps = await order.steps()
+    let from = 0
+    for (const step of [`Shop to Quayside: order ${order.reference}`, ...drawn, 'Quayside to Shop: the keys']) {
+      from = steps.findIndex((one, at) => at >= from && one?.startsWith(step)) + 1
+      expect(from, `${step} in ${steps.join(' | ')}`).toBeGreaterThan(0)
+    }
+    expect(world.shop.keys().get(`${order.reference}/1`)).toHaveLength(fault === 'partial-keys' ? 2 : 1)
+  },
+)
 
-test('the button that fails an order said that Quayside buys it once more: it does not, and a person retries it', async () => {
+test('two buttons at once placed one order for two faults: each order meets its own fault, and no other order does', async () => {
   const world = await worldOf()
-  await world.press({ do: 'fault', fault: 'failed-order' })
-  expect(await world.read()).toContain('a person retries the order')
-  const id = await world.buy('1001')
+  const faults = ['answer-lost', 'failed-order', 'answer-lost', 'error-after']
+  const [other, ...orders] = await Promise.all([
+    world.buy('1001'),
+    ...faults.map((fault) => pressed(world, fault)),
+  ] as const)
   await world.pass(600_000)
-  expect(await world.state(id)).toBe('failed')
-  const { id: purchase } = await world.purchase(id)
-  await world.act('operator', `/orders/${STORE}/1001/retry`, { purchase })
-  await world.pass(600_000)
-  expect(world.shop.keys().get('1001/1')).toHaveLength(1)
-})
-
-test('the button that holds a key back said that the others go out at once: they wait for it', async () => {
-  const world = await worldOf()
-  await world.press({ do: 'fault', fault: 'partial-keys' })
-  expect(await world.read()).toContain('go to the store together with the others')
-  const id = await world.buy('1001', { quantity: 2 })
-  await world.pass(10_000)
-  expect(await ordersOf(world)).toContain('<td>1 of 2<td')
-  expect((await world.page('operator', `/orders/${STORE}/1001`)).text).toContain('1 key came')
-  expect(world.shop.keys().get('1001/1')).toBeUndefined()
-  await world.pass(600_000)
-  expect(await world.state(id)).toBe('fulfilled')
-  expect(world.shop.keys().get('1001/1')).toHaveLength(2)
-})
-
-test('every fault can be set by its button: the sandbox reads the options that it is sent', async () => {
-  const world = await worldOf()
-  for (const fault of Object.keys(faultTable)) {
-    expect((await world.press({ do: 'fault', fault })).status, fault).toBe(303)
+  expect(new Set(orders.map(({ reference }) => reference)).size).toBe(4)
+  expect(world.sandbox.faults.list().map(({ fired }) => fired)).toEqual([1, 1, 1, 1])
+  expect(await world.state(other)).toBe('fulfilled')
+  for (const [at, order] of orders.entries()) {
+    const isFailed = faults[at] === 'failed-order'
+    expect(order.charges()).toBe(1)
+    expect(order.refunds()).toBe(isFailed ? 1 : 0)
+    expect(await order.read()).toMatch(isFailed ? /no key came, and the supplier charged once/ : /healed in \d/)
   }
-  expect(world.sandbox.faults.list()).toHaveLength(Object.keys(faultTable).length)
-  expect((await world.press({ do: 'fault', fault: 'nonsense' })).status).toBe(400)
-  expect((await world.press({ do: 'nonsense' })).status).toBe(400)
-  await world.press({ do: 'clear' })
+  expect(world.sandbox.world.report().charges).toHaveLength(5)
+  expect(await world.read(), 'they stay on the page').toMatch(/Seen so far(.*D-000\d){4}/s)
+})
+
+test('an order that fails says that a person retries it, and heals by that', async () => {
+  const world = await worldOf()
+  const order = await pressed(world, 'failed-order')
+  expect(await order.read()).toContain('a person retries the order')
+  await world.pass(600_000)
+  expect(await order.read()).toContain('failed</span>')
+  const { body } = await world.ask('GET', `/orders/${order.reference}`)
+  const [{ purchases }] = body.data.lines as [{ purchases: { id: string }[] }]
+  const purchase = purchases[0]?.id ?? ''
+  await world.act('operator', `/orders/${STORE}/${order.reference}/retry`, { purchase })
+  await world.pass(600_000)
+  expect(await order.read()).toMatch(/healed in \d/)
+  expect(order.charges()).toBe(2)
+})
+
+test('a fault whose order Quayside does not take is taken back, and says why', async () => {
+  const world = await openApi()
+  const { press } = panelOf(world.sandbox)
+  const answer = await press({ do: 'fault', fault: 'answer-lost' })
+  expect(answer.status).toBe(503)
+  expect(answer.text).toContain('Nothing was done. the store sells nothing now')
   expect(world.sandbox.faults.list()).toEqual([])
-  expect(await world.read()).toContain('The supplier works as it should again.')
 })
 
-test('an order that stands still leaves the page once eight newer ones came, and is said to have ended', async () => {
-  const world = await worldOf()
-  world.sandbox.faults.add({ fault: 'hold-open' })
-  for (const reference of ['1001', ...Array.from({ length: 9 }, (_, index) => `20${index}`)]) {
-    await world.buy(reference)
-    await world.pass(10_000)
-  }
-  const [oldest, newest] = [world.sandbox.world.orders.known(10).at(-1), world.sandbox.world.orders.known(1)[0]]
-  const [, second] = world.sandbox.world.orders.known(10).reverse()
-  const orders = await ordersOf(world)
-  expect(orders).toContain('1 open')
-  expect(orders).toContain(String(oldest?.externalOrderId))
-  expect(orders).toContain(String(newest?.externalOrderId))
-  expect(orders).not.toContain(String(second?.externalOrderId))
+test('a fault is set by its button, and taken back by another one', async () => {
+  const sandbox = await openSandbox()
+  const { press, read } = panelOf(sandbox)
+  for (const fault of Object.keys(faultTable)) expect((await press({ do: 'fault', fault })).status, fault).toBe(303)
+  expect(sandbox.faults.list()).toHaveLength(Object.keys(faultTable).length)
+  expect((await press({ do: 'fault', fault: 'nonsense' })).status).toBe(400)
+  expect((await press({ do: 'nonsense' })).status).toBe(400)
+  await press({ do: 'clear' })
+  expect(sandbox.faults.list()).toEqual([])
+  expect(await read()).toContain('The supplier works as it should again.')
+  await sandbox.close()
+})
+
+test('a sandbox by itself draws what the supplier saw of the next order of any client', async () => {
+  const sandbox = await openSandbox()
+  const { press, read } = panelOf(sandbox)
+  await press({ do: 'fault', fault: 'error-after' })
+  expect(await read()).toContain('Fail after: set for the next purchase.')
+  const { id: productId } = productOf(sandbox, 'GAM-DEEPHARB')
+  const order = { productId, externalOrderId: 'shop-<1>' }
+  expect((await sandbox.order('k', order)).status).toBe(500)
+  sandbox.clock.now += 20
+  const { body } = await sandbox.get('/orders?external_order_id=shop-%3C1%3E')
+  sandbox.pass(400)
+  await sandbox.get(`/orders/${(body as { data: { items: { id: string }[] } }).data.items[0]?.id}`)
+  await sandbox.order('other', { productId, externalOrderId: 'shop-<1>0' })
+  const text = await read()
+  expect(text).toContain('Fail after: its keys were read 0.4 s later, and the supplier charged once.')
+  expect(text).toContain('<bdi>shop-&lt;1&gt;</bdi>')
+  expect(text).toContain('Supplier to Quayside: found, 1 order</span><b>20 ms</b>')
+  expect(text).toContain('Supplier to Quayside: 1 key</span><b>420 ms</b>')
+  expect(text).not.toContain('>Shop</text>')
+  await sandbox.close()
 })
 
 test('the ledger is shown newest first, each entry with the balance after it', async () => {
@@ -139,24 +210,23 @@ test('an amount that is none is said, and stands in its field', async () => {
 
 test('an order that was left open is ended on the page', async () => {
   const world = await worldOf()
-  await world.press({ do: 'fault', fault: 'hold-open' })
-  const id = await world.buy('1001')
+  const held = await pressed(world, 'hold-open')
   await world.pass(60_000)
-  expect(await world.state(id)).toBe('open')
-  const stuck = (await world.page('operator', `/orders/${STORE}/1001`)).text
+  const stuck = (await world.page('operator', `/orders/${STORE}/${held.reference}`)).text
   expect(stuck).toContain('the keys of the supplier. Its order is read again and again by itself.')
   expect(stuck).toMatch(/href="\/reviews\/\w+">See the evidence, or decide/)
   const [, order = ''] = /name="id" value="([^"]+)"/.exec(await world.read()) ?? []
   expect((await world.press({ do: 'complete', id: order })).status).toBe(303)
   await world.pass(60_000)
-  expect(await world.state(id)).toBe('fulfilled')
+  expect(await held.read()).toContain('charged once')
+  expect(await held.read()).toMatch(/healed in \d/)
+  expect(await held.steps(), 'equal reads are one step').toContainEqual(expect.stringMatching(/open, \d+ times$/))
   expect((await world.press({ do: 'fail', id: order })).status).toBeLessThan(500)
   expect((await world.press({ do: 'fail', id: 'none' })).status).toBe(404)
 })
 
 test('the customer orders at once where a person wants it, is started and stopped, and its references go on', async () => {
   const world = await worldOf()
-  await world.publish()
   expect(await world.read()).toContain('The demo customer is stopped')
   const ordered = await world.press({ do: 'order' })
   expect(ordered.status).toBe(303)
@@ -195,7 +265,7 @@ test('under a name elsewhere the page has no ledger and no buttons', async () =>
   const { text } = await visit(new URL(sandbox.baseUrl).origin, '/', {
     headers: { accept: 'text/html', host: 'elsewhere.example' },
   })
-  expect(text).toContain('<code>answer-lost</code>')
-  expect(text).not.toMatch(/<button|Ledger/)
+  expect(text).toContain('answer-lost')
+  expect(text).not.toMatch(/<button|The whole ledger/)
   await sandbox.close()
 })

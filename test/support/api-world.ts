@@ -12,7 +12,7 @@ import { createBackups } from '../../src/backup/backup.ts'
 import { createDryRuns } from '../../src/catalogue/dry-runner.ts'
 import { loadConfig } from '../../src/config/config.ts'
 import { createConsole } from '../../src/console/console.ts'
-import { createCustomer } from '../../src/demo/customer.ts'
+import { createCustomer, supplierStem } from '../../src/demo/customer.ts'
 import { apiOperations, apiRouter } from '../../src/http/api/api.ts'
 import { openApiDocument } from '../../src/http/openapi.ts'
 import type { ApiContext } from '../../src/http/operation.ts'
@@ -108,6 +108,7 @@ export async function openApi(given: ApiOptions = {}) {
   })
   const demo = {
     customer,
+    stemOf: (reference: string) => supplierStem(STORE, reference, app.dialect.externalOrderIdMax),
     get consoleUrl() {
       return pages.address() ?? ''
     },
