@@ -346,7 +346,9 @@ function openFaces(parts: Parts, sandboxUrl: string | undefined) {
   const count = (route: string, status: number) => metrics.count('http_requests', { route, status: String(status) })
   const own = apiOperations(api)
   const operations = elect ? leavingToWorker(ordering, own, processes, inbox.reload) : own
-  const pages = createConsole({ url: config.console.url, sandboxUrl, operations, access, monotonic, log, count })
+  const { url } = config.console
+  const { proxies } = config.keys
+  const pages = createConsole({ url, proxies, sandboxUrl, operations, access, monotonic, log, count })
   const owner = mintToken('admin', randomBytes)
   const authenticate = createAuth({ db, now }, owner.digest)
   const health = {
@@ -380,7 +382,7 @@ function openFaces(parts: Parts, sandboxUrl: string | undefined) {
       ? { api: [noApi(processes.acts)] }
       : { webhooks: Router().use(webhooks).use(keyPages), api: [apiRouter(operations, authenticate)] }),
     health: Router().use(healthRouter(health)).use(metricsRouter(authenticate, metrics)),
-    proxies: config.keys.proxies,
+    proxies,
     log,
     newId,
     monotonic,

@@ -1,5 +1,6 @@
 /**
- * How people sign in to the console. A link is made on the machine itself and signs in once; it begins a session.
+ * How people sign in to the console. A link is made on the machine itself, or by a colleague in the console, and signs in once; it
+ * begins a session.
  */
 import { timingSafeEqual } from 'node:crypto'
 import { Failure } from '../errors.ts'
@@ -9,13 +10,16 @@ import { audited } from '../storage/evidence.ts'
 import {
   dropAllLinks,
   dropLinksOf,
+  dropSessionsOf,
   forgetLinks,
   forgetSessions,
   insertLink,
   insertSession,
   type LinkRow,
   linkByDigest,
+  openLinks,
   openSessions,
+  peopleSeen,
   prolongSession,
   redeemLink,
   revokeAllSessions,
@@ -23,7 +27,7 @@ import {
   revokeSessionsOf,
   sessionByDigest,
 } from '../storage/sessions.ts'
-import { type Caller, type Role, type TokenContext, tokenDigest } from './tokens.ts'
+import { type Caller, RANK, type Role, type TokenContext, tokenDigest } from './tokens.ts'
 
 /** The roles that a person may have. */
 export type PersonRole = Exclude<Role, 'store'>
@@ -33,6 +37,8 @@ const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
 /** How long a link may be used. The time is enough to paste the link; a link that stays on a screen is soon worth nothing. */
 export const LINK_MS = 10 * MINUTE_MS
+/** How long a link for a colleague may be used: until tomorrow, because the colleague may be away. */
+export const INVITATION_MS = 24 * HOUR_MS
 /** A session ends `IDLE_MS` after its last use, and `SESSION_MS` after its beginning at the latest. */
 export const IDLE_MS = 12 * HOUR_MS
 export const SESSION_MS = 7 * 24 * HOUR_MS
@@ -47,16 +53,97 @@ export interface SessionCaller extends Caller {
   name: string
 }
 
+export interface NewLink {
+  name: string
+  role: PersonRole
+  /** How long the link may be used (default: `LINK_MS`). */
+  ms?: number
+}
+
 /** Makes a link. Only the returned value has the text of the link. */
 export async function createLink(
   { db, now, newId, randomBytes }: TokenContext,
-  { name, role }: { name: string; role: PersonRole },
+  { name, role, ms = LINK_MS }: NewLink,
   actor: string,
 ): Promise<{ link: Secret; row: LinkRow }> {
   const text = randomBytes(32).toString('base64url')
-  const row = { digest: tokenDigest(text), name, role, createdAt: now(), endsAt: now() + LINK_MS }
-  await db.commit([insertLink(row), audited({ newId, now }, actor, 'console.link', name, role)])
+  const row = { digest: tokenDigest(text), name, role, createdAt: now(), endsAt: now() + ms }
+  const detail = ms === LINK_MS ? role : `${role}, until ${new Date(row.endsAt).toISOString()}`
+  await db.commit([insertLink(row), audited({ newId, now }, actor, 'console.link', name, detail)])
   return { link: new Secret(text), row }
+}
+
+/**
+ * Makes a link in the name of a caller, for the caller or for another person.
+ *
+ * @throws Failure `forbidden` for a role above that of the caller, and for the name of a person whose role is above it: who signs in
+ *   under a name does everything under that name
+ */
+export async function invite(
+  context: TokenContext,
+  wanted: NewLink,
+  caller: Caller,
+): Promise<{ link: Secret; row: LinkRow }> {
+  const own = caller.role === 'store' ? 0 : RANK[caller.role]
+  if (RANK[wanted.role] > own) {
+    throw new Failure('forbidden', `a link of the role ${wanted.role} needs that role; you are ${caller.role}`)
+  }
+  const above = (await listPeople(context)).find(({ name, role }) => alike(name, wanted.name) && RANK[role] > own)
+  if (above)
+    throw new Failure('forbidden', `${above.name} is ${above.role}, and a link under that name needs that role`)
+  return createLink(context, wanted, caller.actor)
+}
+
+/** Whether people would take one name for the other. */
+const alike = (one: string, other: string): boolean => readAs(one) === readAs(other)
+const readAs = (name: string): string => name.normalize('NFKC').toLowerCase().replaceAll(/\s+/g, ' ')
+
+/** A person who has a link, or had a session within the last 90 days. */
+export interface Person {
+  name: string
+  /** The highest role that an open session or an unused link of the person has; else the role of the last session. */
+  role: PersonRole
+  /** Null: the person has never signed in. */
+  seenAt: number | null
+  /** How many sessions are open. */
+  sessions: number
+  /** Until when an unused link is good; null where there is none. */
+  linkUntil: number | null
+}
+
+/** The people that are known, the one who was seen last first; then those who have never signed in. */
+export async function listPeople({ db, now }: Pick<TokenContext, 'db' | 'now'>): Promise<Person[]> {
+  const at = now()
+  const [seen, open, links] = await Promise.all([
+    db.query(peopleSeen()),
+    db.query(openSessions(at)),
+    db.query(openLinks(at)),
+  ])
+  const bySeen = seen.toSorted((a, b) => b.seenAt - a.seenAt || (a.name < b.name ? -1 : 1))
+  const names = new Set([...bySeen, ...links.toSorted((a, b) => a.createdAt - b.createdAt)].map(({ name }) => name))
+  return [...names].map((name) => {
+    const of = <R extends { name: string }>(rows: readonly R[]) => rows.filter((row) => row.name === name)
+    const [sessions, unused, [last]] = [of(open), of(links), of(bySeen)]
+    const roles = [...sessions, ...unused].map(({ role }) => role as PersonRole)
+    const [highest = last?.role as PersonRole] = roles.toSorted((a, b) => RANK[b] - RANK[a])
+    const linkUntil = unused.length === 0 ? null : Math.max(...unused.map(({ endsAt }) => endsAt))
+    return { name, role: highest, seenAt: last?.seenAt ?? null, sessions: sessions.length, linkUntil }
+  })
+}
+
+/** Ends the sessions and the unused links of a person, and forgets the person. @throws Failure `not_found` for a name that nobody has */
+export async function removePerson(
+  { db, now, newId }: Omit<TokenContext, 'randomBytes'>,
+  name: string,
+  actor: string,
+  reason?: string,
+): Promise<void> {
+  if (!(await listPeople({ db, now })).some((person) => person.name === name)) {
+    throw new Failure('not_found', 'nobody of this name has a session or a link')
+  }
+  const audit = audited({ newId, now }, actor, 'console.remove_person', name, reason)
+  // The links go first: one that is redeemed at this moment has then begun its session, which ends as well.
+  await db.commit([dropLinksOf(name), dropSessionsOf(name), audit])
 }
 
 const GONE = 'the link has expired, was used, or is not whole'
@@ -155,11 +242,11 @@ export async function endSession(
   await db.commit([revokeSession(id, at), audited({ newId, now }, actor, 'console.end_session', id)])
 }
 
-/** How long the rows of ended links and sessions are kept. */
-const KEEP_MS = 24 * HOUR_MS
+/** How long the rows of ended links are kept, and those of ended sessions: a person who has not signed in for so long is forgotten. */
+const KEEP_LINKS_MS = 24 * HOUR_MS
+const KEEP_SESSIONS_MS = 90 * 24 * HOUR_MS
 
 /** Deletes links and sessions that ended long ago. The audit keeps who signed in. */
 export async function forgetEnded({ db, now }: Pick<TokenContext, 'db' | 'now'>): Promise<void> {
-  const before = now() - KEEP_MS
-  await db.commit([forgetLinks(before), forgetSessions(before)])
+  await db.commit([forgetLinks(now() - KEEP_LINKS_MS), forgetSessions(now() - KEEP_SESSIONS_MS)])
 }

@@ -122,7 +122,7 @@ export function createAuth({ db, now }: Pick<TokenContext, 'db' | 'now'>, ownerD
 }
 
 /** A role may do all that the roles of a lower rank may do. A store token has no rank. */
-const RANK = { viewer: 1, operator: 2, admin: 3 } as const
+export const RANK = { viewer: 1, operator: 2, admin: 3 } as const
 
 /** @throws Failure `forbidden` that names the role or scope that is needed */
 export function assertAllowed(caller: Caller, { people, store }: Allowed): void {

@@ -9,9 +9,11 @@ import { originsOf } from './guard.ts'
 import { consoleRouter, type RouterParts } from './router.ts'
 import { pageStreams } from './streams.ts'
 
-interface ConsoleParts extends Omit<RouterParts, 'origins' | 'isSecure' | 'version' | 'streams'> {
+interface ConsoleParts extends Omit<RouterParts, 'origins' | 'address' | 'version' | 'streams'> {
   /** The address that people use behind TLS; null where they use loopback. */
   url: string | null
+  /** Addresses and networks of the proxies whose `X-Forwarded-For` is believed. */
+  proxies?: string[]
   count?: (route: string, status: number) => void
 }
 
@@ -39,14 +41,21 @@ const { version } = JSON.parse(readFileSync(new URL('../../package.json', import
   version: string
 }
 
-export function createConsole({ url, count, ...needs }: ConsoleParts) {
+export function createConsole({ url, proxies, count, ...needs }: ConsoleParts) {
   const { log, monotonic, access } = needs
   let listening: AddressInfo | undefined
   let origins: ReadonlyMap<string, string> = new Map()
   const streams = pageStreams(access.db)
+  /** Returns the address at which people reach the console; null before the console listens. */
+  const address = (): string | null => {
+    if (!listening) return null
+    const host = listening.address.includes(':') ? `[${listening.address}]` : listening.address
+    return url === null ? `http://${host}:${listening.port}` : new URL(url).origin
+  }
   const server = createHttpServer({
-    pages: consoleRouter({ ...needs, streams, origins: () => origins, isSecure: url !== null, version }),
+    pages: consoleRouter({ ...needs, streams, origins: () => origins, address, version }),
     headers,
+    ...(proxies && { proxies }),
     log,
     newId: access.newId,
     monotonic,
@@ -68,11 +77,6 @@ export function createConsole({ url, count, ...needs }: ConsoleParts) {
       listening = await server.listen(host, port)
       origins = originsOf(listening.port, url)
     },
-    /** The address at which people reach the console; null before the console listens. */
-    address: (): string | null => {
-      if (!listening) return null
-      const host = listening.address.includes(':') ? `[${listening.address}]` : listening.address
-      return url === null ? `http://${host}:${listening.port}` : new URL(url).origin
-    },
+    address,
   }
 }

@@ -103,14 +103,14 @@ export interface Choice {
   value: string
   label: Piece
   about?: Piece
-  effect: Effect
+  effect?: Effect
 }
 
 /** Draws a decision: all choices with their effects side by side. No choice is made in advance. */
 export const pick = (name: string, choices: readonly Choice[]): Html =>
   html`<ul class="pick">${choices.map(
     ({ value, label, about, effect }) =>
-      html`<li><input type="radio" id="${name}-${value}" name="${name}" value="${value}" required><label for="${name}-${value}">${label}</label>${about && html`<p class="quiet">${about}</p>`}${effectList(effect)}</li>`,
+      html`<li><input type="radio" id="${name}-${value}" name="${name}" value="${value}" required><label for="${name}-${value}">${label}</label>${about && html`<p class="quiet">${about}</p>`}${effect && effectList(effect)}</li>`,
   )}</ul>`
 
 export interface SelectField {

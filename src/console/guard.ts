@@ -1,5 +1,5 @@
 /** The first checks of a request: it must be for an address of ours, and an action must come from a page of ours. */
-import type { IncomingHttpHeaders } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 
 /**
  * Returns the addresses under which people reach the console, by the Host header of each: loopback with our port, and the
@@ -20,5 +20,11 @@ export function isFromOwnPage(headers: IncomingHttpHeaders, origin: string): boo
   return site === undefined ? headers.origin === origin : site === 'same-origin'
 }
 
-/** Whether a page of another site caused the request. Such a request has no session, even if the browser sent the cookie. */
-export const isFromElsewhere = (headers: IncomingHttpHeaders): boolean => headers['sec-fetch-site'] === 'cross-site'
+/**
+ * Whether a page of another site caused the request, other than by a link that a person followed, which opens a page and changes nothing.
+ * Such a request has no session, even if the browser sent the cookie.
+ */
+export function isFromElsewhere({ method, headers }: Pick<IncomingMessage, 'method' | 'headers'>): boolean {
+  const isFollowed = headers['sec-fetch-mode'] === 'navigate' && headers['sec-fetch-dest'] === 'document'
+  return headers['sec-fetch-site'] === 'cross-site' && !(isFollowed && (method === 'GET' || method === 'HEAD'))
+}

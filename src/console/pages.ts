@@ -15,6 +15,7 @@ import { orderPage } from './order.ts'
 import { ordersPage } from './orders.ts'
 import { overviewPage } from './overview.ts'
 import type { Page } from './page.ts'
+import { peoplePage } from './people.ts'
 import { heldPurchasesPage, reviewsPage } from './purchases.ts'
 import { reviewPage } from './review.ts'
 import { settingsPage } from './settings.ts'
@@ -47,6 +48,7 @@ export const consolePages: readonly Page[] = [
   refusedPage,
   deliveryPage,
   balancePage,
+  peoplePage,
   settingsPage,
   auditPage,
   sessionPage,

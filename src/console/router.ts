@@ -17,6 +17,7 @@ import { errorOf } from '../http/answers.ts'
 import type { StatusView } from '../http/api/status.ts'
 import type { AnswerOf } from '../http/api/table.ts'
 import { readForm } from '../http/bodies.ts'
+import { createGuesses, networkOf } from '../http/networks.ts'
 import { type Operation, performerOf } from '../http/operation.ts'
 import type { Log } from '../log.ts'
 import { assetsRouter } from './assets.ts'
@@ -26,7 +27,7 @@ import { digestOf, withDigest } from './live.ts'
 import { sendMarkup } from './markup-answer.ts'
 import type { Action, NavigationEntry, Notice, Page, Shown, Visit } from './page.ts'
 import { consolePages } from './pages.ts'
-import { failureLimit, LINK_GONE, SIGNED_OUT, sessionCookie, signedOutPage, signInPage } from './signin.ts'
+import { askedPage, LINK_GONE, SIGNED_OUT, sessionCookie, signedOutPage, signInPage } from './signin.ts'
 import type { pageStreams } from './streams.ts'
 import { sentenceOf } from './words.ts'
 
@@ -40,8 +41,8 @@ export interface RouterParts {
   log: Log
   /** The address of each Host header that is ours. */
   origins: () => ReadonlyMap<string, string>
-  /** Whether the session is kept behind TLS. */
-  isSecure: boolean
+  /** The address at which people reach the console; null before it listens. */
+  address: () => string | null
   version: string
   streams: ReturnType<typeof pageStreams>
 }
@@ -71,7 +72,7 @@ const STATUS_MS = 2_000
 
 export function consoleRouter(parts: RouterParts): Router {
   const { access, log, origins } = parts
-  const cookie = sessionCookie(parts.isSecure)
+  const address = () => parts.address() ?? ''
   const visits = openVisits(parts)
   const { sendPage, sendStanding } = pageSender(parts)
   parts.streams.before(visits.readAgain)
@@ -79,7 +80,7 @@ export function consoleRouter(parts: RouterParts): Router {
   const notices = new Map<string, Notice>()
 
   const callerOf = async (request: Request): Promise<SessionCaller | undefined> => {
-    const text = isFromElsewhere(request.headers) ? undefined : cookie.read(request.headers)
+    const text = isFromElsewhere(request) ? undefined : sessionCookie(address()).read(request.headers)
     return text === undefined ? undefined : sessionCaller(access, text)
   }
 
@@ -112,7 +113,7 @@ export function consoleRouter(parts: RouterParts): Router {
   const handlerOf = ({ page, role, action, part }: Route): RequestHandler => {
     return async (request, response) => {
       const caller = await callerOf(request)
-      if (!caller) return sendSignedOut(request, response)
+      if (!caller) return sendSignedOut(request, response, action || part ? undefined : askedPage(address()))
       assertAllowed(caller, { people: role })
       const visit = visits.open(request, caller, action && (await readForm(request, response)))
       if (part) {
@@ -246,43 +247,48 @@ function pageSender({ monotonic, version, sandboxUrl, streams }: RouterParts) {
   return { sendPage, sendStanding }
 }
 
-function sendSignedOut(request: Request, response: Response): void {
+/** @param asked keeps the page that was asked for, which opens after the person has signed in */
+function sendSignedOut(request: Request, response: Response, asked?: Pick<ReturnType<typeof askedPage>, 'set'>): void {
   // After a request for a live part, the browser loads the whole page again. That page says that the person is signed out.
   if (request.headers['hx-request'] !== undefined) response.set('hx-refresh', 'true')
+  else if (asked) response.set('set-cookie', asked.set(request.url))
   response.status(401)
-  sendMarkup(response, signedOutPage(SIGNED_OUT, request.method === 'GET' ? request.url : undefined))
+  sendMarkup(response, signedOutPage(SIGNED_OUT, asked && request.url))
 }
 
 /** Adds the routes by which a person signs in with a link, and signs out again. */
 function routeSigning(
   router: Router,
-  { access, monotonic, isSecure }: RouterParts,
+  { access, monotonic, address }: RouterParts,
   callerOf: (request: Request) => Promise<SessionCaller | undefined>,
   forget: (caller: SessionCaller) => void,
 ): void {
-  const cookie = sessionCookie(isSecure)
-  const countFailure = failureLimit(monotonic)
+  const cookies = () => ({ session: sessionCookie(address() ?? ''), asked: askedPage(address() ?? '') })
+  const guesses = createGuesses(monotonic)
   router.get('/signin', async (request, response) => {
     const link = String(request.query.link ?? '')
     const good = await readLink(access, link)
     if (good) return sendMarkup(response, signInPage(link, good, access.now()), true)
     response.status(401)
-    sendMarkup(response, signedOutPage(request.query.link === undefined ? SIGNED_OUT : LINK_GONE, undefined))
+    sendMarkup(response, signedOutPage(request.query.link === undefined ? SIGNED_OUT : LINK_GONE))
   })
   router.post('/signin', async (request, response) => {
     const form = await readForm(request, response)
     try {
-      const session = await signIn(access, form.get('link') ?? '')
-      response.set('set-cookie', cookie.set(session.reveal())).redirect(303, '/overview')
+      const begun = await signIn(access, form.get('link') ?? '')
+      const { session, asked } = cookies()
+      response.set('set-cookie', [session.set(begun.reveal()), asked.clear]).redirect(303, asked.read(request.headers))
     } catch (error) {
       if (!(error instanceof Failure) || error.code !== 'unauthenticated') throw error
-      const wait = countFailure()
-      if (wait > 0) {
-        response.set('retry-after', String(wait))
-        throw new ConsoleRefusal(429, `Too many sign-ins have failed. Try again in ${wait} seconds.`)
+      // A good link signs in before anything is counted, so that no guesser keeps a person out.
+      if (guesses.count(networkOf(request.ip ?? ''))) {
+        throw new ConsoleRefusal(
+          429,
+          'Too many sign-ins from your network have failed. A link that is good still works.',
+        )
       }
       response.status(401)
-      sendMarkup(response, signedOutPage(LINK_GONE, undefined))
+      sendMarkup(response, signedOutPage(LINK_GONE))
     }
   })
   router.post('/signout', async (request, response) => {
@@ -293,7 +299,7 @@ function routeSigning(
     if (!scope) throw new Failure('invalid', `scope must be one of ${signOutScopes.join(', ')}`)
     await signOut(access, caller, scope)
     forget(caller)
-    response.set('set-cookie', cookie.clear).redirect(303, '/signin')
+    response.set('set-cookie', cookies().session.clear).redirect(303, '/signin')
   })
 }
 

@@ -1,4 +1,4 @@
-/** The page of settings: the settings in force, which secrets are set, how secrets are rotated, and who may come in. */
+/** The page of settings: the settings in force, which secrets are set, how secrets are rotated, and the tokens of the API. */
 
 import { counted } from '../domain/figures.ts'
 import { type Html, html, type Piece } from '../domain/html.ts'
@@ -12,7 +12,6 @@ import { ago, clockTag, type StoreNames, storeName, storeNames } from './words.t
 
 type SettingsView = AnswerOf<'viewSettings'>
 type TokenView = ItemOf<'listTokens'>
-type SessionView = ItemOf<'listSessions'>
 
 export const settingsPage: Page = {
   path: '/settings',
@@ -51,21 +50,16 @@ export const settingsPage: Page = {
       const { name, hint } = await call('revokeToken', { path: { id: form.get('token') } })
       return done('Revoked', `The token ${hint}… of ${name} is worth nothing any more.`)
     }),
-    'end-session': byAdmin(async ({ call, form }) => {
-      await call('endSession', { path: { id: form.get('session') } })
-      return done('Ended', 'That session is over. Signing in again needs a new link.')
-    }),
   },
 }
 
 async function settingsMain(visit: Visit, first?: Html): Promise<Html> {
   const isAdmin = visit.caller.role === 'admin'
-  const [settings, webhooks, names, tokens, sessions] = await Promise.all([
+  const [settings, webhooks, names, tokens] = await Promise.all([
     visit.call('viewSettings'),
     visit.call('listWebhooks'),
     storeNames(visit),
     isAdmin ? visit.call('listTokens') : { items: [] },
-    isAdmin ? visit.call('listSessions') : { items: [] },
   ])
   const open = webhooks.items.filter(({ state }) => state !== 'retired')
   // Only tokens that still work are shown. The API's list and the audit keep the others.
@@ -76,9 +70,8 @@ async function settingsMain(visit: Visit, first?: Html): Promise<Html> {
 ${first}
 <div class="split"><div class="stack wide">${secretsPart(settings, open, visit.now)}</div>
 <div class="stack">${section('secret-actions-h', 'Rotate', rotations(visit, settings, open))}</div></div>
-<div class="split"><div class="stack wide">${sessionsPart(visit, sessions.items)}
-${tokensPart(visit, tokens.items.length, good, names)}</div>
-<div class="stack">${section('people-actions-h', 'Let in, lock out', peopleActions(visit, good, sessions.items, names))}</div></div>
+<div class="split"><div class="stack wide">${tokensPart(visit, tokens.items.length, good, names)}</div>
+<div class="stack">${section('token-actions-h', 'Make and revoke', tokenActions(visit, good, names))}</div></div>
 ${settingsPart(settings)}`
 }
 
@@ -201,32 +194,6 @@ ${notNow(
 <p class="small quiet">Secrets of callbacks are rotated on the page of each <a href="/stores">store</a>.</p>`
 }
 
-function sessionsPart({ caller, now }: Visit, sessions: readonly SessionView[]): Html {
-  const isAdmin = caller.role === 'admin'
-  return section(
-    'sessions-h',
-    'Who is signed in here',
-    isAdmin
-      ? table({
-          caption: 'Open sessions',
-          rows: sessions,
-          columns: [
-            [
-              'Person',
-              ({ id, name }) =>
-                html`<span>${name} <small>${id === caller.id ? 'this session' : html`<span class="id">${id.slice(-8)}</span>`}</small></span>`,
-            ],
-            ['Role', ({ role }) => role, 'top'],
-            ['Signed in', ({ createdAt }) => ago(createdAt, now)],
-            ['Last used', ({ seenAt }) => ago(seenAt, now)],
-            ['Ends', ({ endsAt }) => clockTag(endsAt, now, 'minutes')],
-          ],
-        })
-      : notNow(`Sessions: seeing those of all needs the role admin; you are ${caller.role}. Yours is under your name.`),
-    isAdmin && html`<span class="small quiet">${counted(sessions.length, 'session')}</span>`,
-  )
-}
-
 function tokensPart({ caller, now }: Visit, total: number, good: readonly TokenView[], names: StoreNames): Html {
   if (caller.role !== 'admin') {
     const why = `Tokens: seeing them needs the role admin; you are ${caller.role}.`
@@ -258,15 +225,9 @@ function tokensPart({ caller, now }: Visit, total: number, good: readonly TokenV
   )
 }
 
-function peopleActions(
-  visit: Visit,
-  good: readonly TokenView[],
-  sessions: readonly SessionView[],
-  names: StoreNames,
-): Piece {
+function tokenActions(visit: Visit, good: readonly TokenView[], names: StoreNames): Piece {
   const { caller, form, faults } = visit
-  if (caller.role !== 'admin') return notNow(needsRole('Tokens, sessions', 'admin', visit))
-  const others = sessions.filter(({ id }) => id !== caller.id)
+  if (caller.role !== 'admin') return notNow(needsRole('Create, revoke', 'admin', visit))
   return html`<div>${act({
     summary: 'Create a token for a person…',
     to: '/settings/create-token',
@@ -311,29 +272,8 @@ function peopleActions(
       button: 'Revoke this token',
       stops: true,
     })
-  }${
-    others.length > 0 &&
-    act({
-      summary: 'End a session…',
-      to: '/settings/end-session',
-      about: 'Signs a person out of the console on one browser.',
-      fields: selectField({
-        label: 'Session',
-        name: 'session',
-        options: others.map(
-          ({ id, name, role, seenAt }) => [id, `${name}, ${role}, last used ${seenAt.slice(11, 16)} UTC`] as const,
-        ),
-        chosen: form.get('session') ?? '',
-      }),
-      effect: { People: 'That browser is signed out at once.', Undo: 'A new link: quayside console.' },
-      button: 'End this session',
-      stops: true,
-    })
   }</div>
-${notNow(
-  good.length === 0 && 'Revoke a token: there is none.',
-  others.length === 0 && 'End a session: there is none but yours, which you end under your name.',
-)}`
+${notNow(good.length === 0 && 'Revoke a token: there is none.')}`
 }
 
 const tokenMade = ({ name, role, token }: AnswerOf<'createToken'>): Html =>

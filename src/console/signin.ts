@@ -1,66 +1,75 @@
-/** Signing in and out: the link and its page, the cookie, and the page about one's own session. */
+/** Signing in and out: the link and its page, the cookies, and the page about one's own session. */
 import type { IncomingHttpHeaders } from 'node:http'
-import { LINK_MS, type PersonRole, SESSION_MS, type SignOutScope } from '../access/sessions.ts'
+import { INVITATION_MS, LINK_MS, type PersonRole, SESSION_MS, type SignOutScope } from '../access/sessions.ts'
 import { type Html, html } from '../domain/html.ts'
+import { PATH_FORM } from '../http/server.ts'
 import { act, hidden } from './forms.ts'
 import { landing } from './layout.ts'
 import { facts, section } from './lists.ts'
 import type { Page } from './page.ts'
 import { clock, timeTag } from './words.ts'
 
-/** The cookie in which the browser keeps a session. Behind TLS, the name of the cookie binds it to this very host. */
-export const sessionCookie = (isSecure: boolean) => {
-  const name = isSecure ? '__Host-quayside' : 'quayside'
-  const more = `; Path=/; HttpOnly; SameSite=Strict${isSecure ? '; Secure' : ''}`
+/**
+ * A cookie of the console. Browsers send a cookie to every port of a host, so the port is in its name: two installations on one host keep
+ * two sessions. Behind TLS, the name binds it to this very host. Browsers also send it when a person follows a link from another site,
+ * such as a mail: `guard.ts` refuses all else that another site sends.
+ *
+ * @param address of the console
+ */
+function cookieOf(address: string, label: string, seconds: number) {
+  const { protocol, port } = new URL(address)
+  const isSecure = protocol === 'https:'
+  const name = `${isSecure ? '__Host-' : ''}${label}${port && `-${port}`}`
+  const more = `; Path=/; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`
   return {
-    /** Returns the text of the session; undefined where the browser sends no such cookie, or two. */
+    /** Returns its text; undefined where the browser sends no such cookie, or two. */
     read: ({ cookie = '' }: IncomingHttpHeaders): string | undefined => {
       const values = cookie.split(';').flatMap((pair) => {
         const [key = '', ...value] = pair.trim().split('=')
         return key === name ? [value.join('=')] : []
       })
-      return values.length === 1 && /^[\w-]{1,100}$/.test(values[0] ?? '') ? values[0] : undefined
+      return values.length === 1 && /^[\w-]{1,2000}$/.test(values[0] ?? '') ? values[0] : undefined
     },
-    set: (text: string): string => `${name}=${text}; Max-Age=${SESSION_MS / 1_000}${more}`,
+    set: (text: string): string => `${name}=${text}; Max-Age=${seconds}${more}`,
     clear: `${name}=; Max-Age=0${more}`,
   }
 }
 
-/** How many sign-ins may fail in a minute, of all people together. A good link never counts as a failure. */
-const FAILURES_MAX = 10
-const MINUTE_MS = 60_000
+/** The cookie in which the browser keeps a session. */
+export const sessionCookie = (address: string) => cookieOf(address, 'quayside', SESSION_MS / 1_000)
 
-/**
- * Counts sign-ins that failed.
- *
- * @param monotonic milliseconds of a clock that never jumps
- * @returns a function that counts a failure and returns the seconds to wait; 0: there is no wait
- */
-export function failureLimit(monotonic: () => number): () => number {
-  let failedAt: number[] = []
-  return () => {
-    const since = monotonic() - MINUTE_MS
-    failedAt = failedAt.filter((at) => at > since)
-    const [oldest] = failedAt
-    if (failedAt.length >= FAILURES_MAX && oldest !== undefined) return Math.ceil((oldest - since) / 1_000)
-    failedAt.push(monotonic())
-    return 0
+/** The cookie that keeps the page which a person asked for before signing in, as long as an invitation is good. */
+export function askedPage(address: string) {
+  const { read, set, clear } = cookieOf(address, 'quayside-page', INVITATION_MS / 1_000)
+  return {
+    /** Returns the path of a page of our own: the one that was asked for, else the first page. */
+    read: (headers: IncomingHttpHeaders): string => {
+      const path = Buffer.from(read(headers) ?? '', 'base64url').toString()
+      return PATH_FORM.test(path) ? path : '/overview'
+    },
+    set: (path: string): string => (path.length > 1_000 ? clear : set(Buffer.from(path).toString('base64url'))),
+    clear,
   }
 }
 
-const mayDo: Record<PersonRole, string> = {
+export const mayDo: Record<PersonRole, string> = {
   viewer: 'A viewer sees everything but keys and bodies, and changes nothing.',
-  operator: 'An operator can decide, release, retry and freeze; revealing bodies and changing secrets needs an admin.',
+  operator:
+    'An operator can decide, release, retry, freeze and invite; revealing bodies and changing secrets needs an admin.',
   admin: 'An admin can do everything, also reveal keys and bodies and change secrets.',
 }
 
 /** Draws the page of a link. Opening it does not use the link up: a program that opens links in advance does not sign in. */
-export const signInPage = (link: string, good: { role: PersonRole; endsAt: number }, now: number): Html => {
+export const signInPage = (
+  link: string,
+  good: { name: string; role: PersonRole; endsAt: number },
+  now: number,
+): Html => {
   const until = new Date(good.endsAt).toISOString()
   return landing(
     'Sign in',
     html`<h1>Sign in as ${good.role}</h1>
-<p>This link was made on the machine itself with <code>quayside console</code>. It works once, until ${timeTag(until, `${clock(until, now, 'minutes')} UTC`)}.</p>
+<p>This link was made for <bdi>${good.name}</bdi>. It works once, until ${timeTag(until, `${clock(until, now, 'minutes')} UTC`)}.</p>
 <form method="post" action="/signin">${hidden('link', link)}<button class="go">Sign in</button></form>
 <p class="small quiet">You stay signed in on this browser for 12 hours after you last used it. ${mayDo[good.role]}</p>
 <details class="more"><summary>The link has expired or was used?</summary>${newLink}</details>`,
@@ -68,21 +77,21 @@ export const signInPage = (link: string, good: { role: PersonRole; endsAt: numbe
   )
 }
 
-const newLink = html`<p class="small">Make a new one on the machine where Quayside runs:</p><pre tabindex="0">quayside console</pre><p class="small quiet">In a container: <code>docker compose exec quayside /app/src/quayside.js console</code></p>`
+const newLink = html`<p class="small">Ask a colleague for a new one: the page People of the console makes it. Or make it on the machine where Quayside runs:</p><pre tabindex="0">quayside console</pre><p class="small quiet">In a container: <code>docker compose exec quayside /app/src/quayside.js console</code></p>`
 
-/** Draws the page that people see instead of any other page while they are not signed in. */
-export const signedOutPage = (why: string, path: string | undefined): Html =>
+/** Draws the page that people see instead of any other page while they are not signed in. @param asked what opens after signing in */
+export const signedOutPage = (why: string, asked?: string): Html =>
   landing(
     'Signed out',
     html`<h1>You are signed out</h1>
 <p>${why}</p>
 ${newLink}
-${path !== undefined && html`<p class="small quiet">You came from another site? <a href="${path}">Open this page again</a>.</p>`}`,
+${asked !== undefined && html`<p class="small quiet">Once you have signed in with this browser, the page that you asked for opens.</p>`}`,
     VIEW,
   )
 
 export const SIGNED_OUT = 'The console opens by a link that works once, or by the session that such a link began.'
-export const LINK_GONE = `The link has expired, was used, or is not whole. A link works once, within ${LINK_MS / MINUTE_MS} minutes.`
+export const LINK_GONE = `The link has expired, was used, or is not whole. It works once: for ${LINK_MS / 60_000} minutes, or for a day if a colleague made it.`
 
 /** The page that says who is signed in here, with the ways to sign out. */
 export const sessionPage: Page = {
@@ -92,7 +101,7 @@ export const sessionPage: Page = {
       act({
         to: '/signout',
         about,
-        effect: { People: effect, Undo: html`Make a new link with <code>quayside console</code>.` },
+        effect: { People: effect, Undo: html`A new link, from a colleague or from <code>quayside console</code>.` },
         fields: hidden('scope', scope),
         button,
         stops: true,

@@ -1,8 +1,8 @@
 /** Reads bodies: JSON, CSV and forms from callers with a token, and deliveries, whose senders are not verified yet. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { isIPv6 } from 'node:net'
 import getRawBody from 'raw-body'
 import { Failure, type FailureReason } from '../errors.ts'
+import { networkOf } from './networks.ts'
 
 /** 256 KiB: a hundred order lines with the longest texts take less than 150 KiB. */
 const JSON_MAX = 256 * 1024
@@ -169,13 +169,3 @@ function inviteBody(request: IncomingMessage, response: ServerResponse, bytesMax
 }
 
 const isTooLarge = (error: unknown): boolean => error instanceof Error && 'status' in error && error.status === 413
-
-/** Returns an IPv4 address as it is, and the /64 network of an IPv6 address: one sender has all addresses of such a network. */
-export function networkOf(address: string): string {
-  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1]
-  if (mapped !== undefined) return mapped
-  if (!isIPv6(address)) return address
-  const [left = [], right = []] = address.split('::').map((half) => half.split(':').filter((group) => group !== ''))
-  const zeros: string[] = Array(8 - left.length - right.length).fill('0')
-  return [...left, ...zeros, ...right].slice(0, 4).join(':')
-}

@@ -320,7 +320,13 @@ export const tokenBody = fields({
 export const consoleLinkBody = fields({
   name: reference(100, 'Who will use it, for the audit log'),
   role: oneOf(personRoles).describe('Each person may what the one before may: viewer, operator, admin'),
-}).meta({ examples: [{ name: 'anna', role: 'operator' }] })
+  hours: whole(1, 168).optional().describe('How long the link works; else ten minutes'),
+}).meta({ examples: [{ name: 'anna', role: 'operator', hours: 24 }] })
+/** The name is compared with those that are known, also with one that an earlier version took. */
+export const removePersonBody = fields({
+  name: z.string({ error: must('a name') }).max(200),
+  reason: reason().optional(),
+}).meta({ examples: [{ name: 'anna', reason: 'works elsewhere now' }] })
 
 /** Query of every list: how many entries a page has at most, and the id of the last entry of the page before. */
 export const paging = {

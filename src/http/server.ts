@@ -146,7 +146,7 @@ const mounted: RequestHandler = (request, response, next) => {
  * The form of a path that servers and proxies read alike. The path begins at the root, without a host, a second slash, a
  * fragment or a backslash. In another form, Express and a proxy may take the same text for two different paths.
  */
-const PATH_FORM = /^\/(?!\/)[!\x22\x24-\x5b\x5d-\x7e]*$/
+export const PATH_FORM = /^\/(?!\/)[!\x22\x24-\x5b\x5d-\x7e]*$/
 
 const headersOf = (requestId: string, more: Record<string, string> = {}) => ({
   'x-request-id': requestId,

@@ -4,11 +4,10 @@
  */
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { isIP, isIPv4 } from 'node:net'
 import express, { type Request, type Response, Router } from 'express'
 import type { Html } from '../domain/html.ts'
 import { methodNotAllowed } from '../http/answers.ts'
-import { networkOf } from '../http/bodies.ts'
+import { createGuesses, networkOf, truncated } from '../http/networks.ts'
 import { openLine, type Pages, pageOfToken } from './key-pages.ts'
 import { keysPage, type PageShop, unknownPage } from './page.ts'
 
@@ -85,41 +84,4 @@ export function keysRouter({ monotonic, shopOf, ...pages }: KeysRouterParts): Ro
   )
   router.all(PAGE, methodNotAllowed('GET, POST'))
   return router
-}
-
-/** Names a network and no person: of an IPv4 address three numbers are kept, of an IPv6 address 48 bits. */
-export function truncated(address: string): string {
-  if (isIP(address) === 0) return 'unknown'
-  const network = networkOf(address)
-  return isIPv4(network)
-    ? `${network.split('.').slice(0, 3).join('.')}.0/24`
-    : `${network.split(':').slice(0, 3).join(':')}::/48`
-}
-
-const GUESSES_MAX = 20
-const GUESSES_MS = 10 * 60_000
-/** The most networks that are counted one by one. The networks after them are counted as one. */
-const NETWORKS_MAX = 10_000
-
-export function createGuesses(monotonic: () => number) {
-  /** The network that was counted first stands first. */
-  const networks = new Map<string, { since: number; count: number }>()
-  const forget = (now: number): void => {
-    for (const [network, { since }] of networks) {
-      if (now - since < GUESSES_MS) return
-      networks.delete(network)
-    }
-  }
-  return {
-    /** @returns whether the network has sent too many wrong tokens */
-    count: (network: string): boolean => {
-      const now = monotonic()
-      forget(now)
-      const name = networks.has(network) || networks.size < NETWORKS_MAX ? network : 'others'
-      const mark = networks.get(name) ?? { since: now, count: 0 }
-      mark.count += 1
-      networks.set(name, mark)
-      return mark.count > GUESSES_MAX
-    },
-  }
 }
