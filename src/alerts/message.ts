@@ -1,6 +1,6 @@
 /** Writes messages about alerts, one fact a line. The text depends on the alerts alone, so a repeated message is identical. */
 import { createHash } from 'node:crypto'
-import { alertText, type StoredKind } from '../domain/alert-kinds.ts'
+import { aboutAlert, alertPath, alertText, type StoredKind } from '../domain/alert-kinds.ts'
 import type { DueMessage, NoticeKind, NoticeSubject, Severity } from '../domain/alert-notice.ts'
 import { cut, plain } from '../domain/text-layout.ts'
 import type { Alert } from '../storage/alerts.ts'
@@ -40,14 +40,15 @@ export function messageOf(
 ): AlertMessage {
   // Open alerts come before alerts that are over.
   const sorted = notices.toSorted((a, b) => order.indexOf(a.kind) - order.indexOf(b.kind))
-  const named = sorted.slice(0, NAMED_MAX).map(({ kind, alert }) => shown(kind, alert))
+  const base = console?.replace(/\/+$/, '') ?? null
+  const named = sorted.slice(0, NAMED_MAX).map(({ kind, alert }) => shown(kind, alert, base))
   const more = sorted.length - named.length
   const says = notices.map(({ kind, alert }) => `${alert.id}:${kind}:${(alert.times ?? 0) + 1}`).sort()
   const all = notices.length
   const isOver = notices.every(({ kind }) => kind === 'ended')
   const title = `${isOver ? 'ended' : severity}: ${alertText(type)}${all > 1 ? `, ${all} alerts` : ''}`
-  const left = more > 0 ? [`And ${more} more of this kind: quayside alerts list`] : []
-  const link = console === null ? [] : [`Console: ${console.replace(/\/+$/, '')}/alerts`]
+  const left = more > 0 ? [`And ${more} more of this kind${base === null ? ': quayside alerts list' : ''}`] : []
+  const link = base === null ? [] : [`All alerts: ${base}/alerts`]
   return {
     id: idOf([channel, type, ...says]),
     type,
@@ -64,9 +65,19 @@ const order: readonly NoticeKind[] = ['raised', 'repeated', 'ended']
 const idOf = (parts: readonly string[]): string =>
   createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 32)
 
-function shown(state: NoticeKind, alert: NoticedAlert) {
-  const { id, subject, note, raisedAt, endedAt, type } = alert
-  const order = orderIn(alert.payload)
+function shown(state: NoticeKind, alert: NoticedAlert, console: string | null) {
+  const { id, subject, note, raisedAt, endedAt, type, payload } = alert
+  const order = orderIn(payload)
+  const command = commandOf(alert)
+  const { store, reference } = payload
+  const path = alertPath({
+    type,
+    command,
+    subject,
+    order,
+    store: store ?? undefined,
+    reference: reference ?? undefined,
+  })
   return {
     id,
     state,
@@ -77,23 +88,27 @@ function shown(state: NoticeKind, alert: NoticedAlert) {
     since: new Date(raisedAt).toISOString(),
     endedAt: endedAt === null ? null : new Date(endedAt).toISOString(),
     advice: ruleOf(type).advice,
-    command: commandOf(alert),
+    command,
+    /** The page of what the alert is about; null where there is none, or where nothing says how people reach the console. */
+    link: console === null || path === undefined ? null : `${console}${path}`,
   }
 }
 
 function textOf(
   type: StoredKind,
   severity: Severity,
-  { state, subject, order, note, since, endedAt, advice, command }: MessageAlert,
+  { state, subject, order, note, since, endedAt, advice, command, link }: MessageAlert,
 ) {
-  const about = order !== null ? [`About: order ${order}`] : subject === null ? [] : [`About: ${subject}`]
+  const subjectText = aboutAlert({ type, command, subject, order }, new Map())
+  const about = subjectText === '' ? [] : [`About: ${subjectText}`]
   const what = note === null ? [] : [`What: ${note}`]
   const head = state === 'ended' ? 'ENDED' : `${state === 'repeated' ? 'STILL OPEN, ' : ''}${severity.toUpperCase()}`
   const rest =
     state === 'ended'
       ? [`It was open from ${minute(since)} to ${minute(endedAt)} UTC.`]
-      : [`Since: ${minute(since)} UTC`, `Do: ${advice}: ${command}`]
-  return [`${head}: ${alertText(type)}`, ...about, ...what, ...rest].join('\n')
+      : [`Since: ${minute(since)} UTC`, `Do: ${advice}${link === null ? `: ${command}` : ''}`]
+  const see = link === null ? [] : [`See: ${link}`]
+  return [`${head}: ${alertText(type)}`, ...about, ...what, ...rest, ...see].join('\n')
 }
 
 /** `2026-03-01 09:30` */

@@ -1,6 +1,6 @@
 /** The page of alerts: what is wrong now, who looks after it, and whether people are notified. */
 
-import { alertText, type StoredKind } from '../domain/alert-kinds.ts'
+import { aboutAlert, alertPath, alertText } from '../domain/alert-kinds.ts'
 import { counted, duration } from '../domain/figures.ts'
 import { type Html, html, type Piece } from '../domain/html.ts'
 import { Failure } from '../errors.ts'
@@ -12,57 +12,9 @@ import { section } from './lists.ts'
 import { mark } from './marks.ts'
 import { byOperator, type Done, done, type Shown, type Visit } from './page.ts'
 import { empty, table } from './tables.ts'
-import { ago, clockTag, countedInWords, type StoreNames, sentenceOf, storeName } from './words.ts'
+import { ago, clockTag, countedInWords, type StoreNames, sentenceOf } from './words.ts'
 
 type AlertView = ItemOf<'listAlerts'>
-
-type About = Pick<AlertView, 'type' | 'command' | 'subject' | 'order'>
-
-interface AlertPage {
-  /** What the alert is about. */
-  about: (subject: string, stores: StoreNames) => string
-  /** @param order the number of the order that the alert is about; empty where it is about none */
-  path: (subject: string, order: string) => string
-}
-
-const ofPurchase: AlertPage = { about: () => 'a purchase', path: (id) => (id === '' ? '/reviews' : `/reviews/${id}`) }
-const ofStore = (path: (store: string) => string): AlertPage => ({
-  about: (store, stores) => storeName(stores, store),
-  path: (store) => path(encodeURIComponent(store)),
-})
-
-/** The pages of alerts, by the command that an alert advises: `quayside balance` leads to `/balance`. */
-const alertPages: Record<string, AlertPage> = {
-  balance: { about: () => 'the balance', path: () => '/balance' },
-  claims: { about: (number) => `claim ${number}`, path: (_, order) => `/orders?q=${encodeURIComponent(order)}` },
-  deliveries: { about: () => 'a delivery', path: (id) => `/deliveries/${id}` },
-  discrepancies: { about: () => '', path: () => '/discrepancies' },
-  listings: ofStore((store) => `/listings?store=${store}&state=failed`),
-  orders: { about: (reference) => `order ${reference}`, path: (name) => `/orders?q=${encodeURIComponent(name)}` },
-  outbox: { about: () => 'a message to a store', path: () => '/dead-letters' },
-  purchases: ofPurchase,
-  reviews: ofPurchase,
-  stores: ofStore((store) => `/stores/${store}`),
-  sync: { about: () => '', path: () => '/syncs' },
-}
-
-/** Alerts of these kinds advise a command about the machine. They link to the refused deliveries instead, which say more. */
-const refusals: readonly StoredKind[] = ['all_stale', 'deliveries_refused']
-
-const pageOf = ({ command }: Pick<AlertView, 'command'>): AlertPage | undefined =>
-  alertPages[command.split(' ')[1] ?? '']
-
-/** Returns the page of what an alert is about; undefined where only a command on the machine says more. */
-export function alertPath(alert: About): string | undefined {
-  if (refusals.includes(alert.type)) return '/deliveries/refused'
-  return pageOf(alert)?.path(alert.subject ?? '', alert.order ?? '')
-}
-
-/** Names what an alert is about, without an id; an empty text where it is about the service as a whole. */
-export function aboutAlert(alert: About, stores: StoreNames): string {
-  if (alert.order !== null) return `order ${alert.order}`
-  return alert.subject === null ? '' : (pageOf(alert)?.about(alert.subject, stores) ?? alert.subject)
-}
 
 /** Returns the open alerts: critical alerts first, then the others. Both groups have their newest alert first. */
 const openOf = ({ alerts }: StatusView): AlertView[] =>

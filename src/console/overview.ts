@@ -1,14 +1,13 @@
 /** The overview: whether everything is well, what waits for a person, how long the balance lasts, and what happened lately. */
 
 import { daysLeft } from '../domain/activity.ts'
-import { alertText } from '../domain/alert-kinds.ts'
+import { aboutAlert, alertPath, alertText } from '../domain/alert-kinds.ts'
 import { counted, duration, grouped, lastsText } from '../domain/figures.ts'
 import { type Html, html, type Piece } from '../domain/html.ts'
 import { countsByWord, listingLabels, type Sign } from '../domain/labels.ts'
 import { waysIntoReview } from '../domain/purchase-table.ts'
 import type { StatusView } from '../http/api/status.ts'
 import type { AnswerOf, ItemOf } from '../http/api/table.ts'
-import { aboutAlert, alertPath } from './alerts.ts'
 import { act, reasonField } from './forms.ts'
 import { healthOf, untakenOrders, WARN_DAYS } from './health.ts'
 import { buyingMark } from './layout.ts'

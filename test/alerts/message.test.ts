@@ -37,7 +37,7 @@ test('a message says what stands first and what is over last, and has its severi
     'duty',
     about(
       ['ended', ended],
-      ['repeated', alert('r', { payload: { note: null, reference: '1002' }, subject: 'p' })],
+      ['repeated', alert('r', { payload: { note: null, store: 'demo', reference: '1002' }, subject: '1002' })],
       ['raised', alert('a', { note: null, subject: null })],
     ),
     'https://console.example/',
@@ -47,22 +47,25 @@ test('a message says what stands first and what is over last, and has its severi
     [
       'CRITICAL: paid order waits',
       'Since: 2026-03-01 09:30 UTC',
-      'Do: see what it waits for: quayside orders show',
+      'Do: see what it waits for',
+      'See: https://console.example/orders?q=',
     ].join('\n'),
     [
       'STILL OPEN, CRITICAL: paid order waits',
       'About: order 1002',
       'What: it waits for its price',
       'Since: 2026-03-01 09:30 UTC',
-      'Do: see what it waits for: quayside orders show p',
+      'Do: see what it waits for',
+      'See: https://console.example/orders/demo/1002',
     ].join('\n'),
     [
       'ENDED: paid order waits',
-      'About: 1001',
+      'About: order 1001',
       'What: it waits for its price',
       'It was open from 2026-03-01 09:30 to 2026-03-01 10:30 UTC.',
+      'See: https://console.example/orders?q=1001',
     ].join('\n'),
-    'Console: https://console.example/alerts',
+    'All alerts: https://console.example/alerts',
   ])
   expect(more).toBe(0)
   expect(alerts.map(({ id, state, order, endedAt }) => [id, state, order, endedAt])).toEqual([
@@ -72,8 +75,32 @@ test('a message says what stands first and what is over last, and has its severi
   ])
   expect(messageOf('duty', about(['ended', ended]), null)).toMatchObject({
     title: 'ended: paid order waits',
-    text: expect.not.stringContaining('Console'),
+    text: expect.not.stringMatching(/https?:/),
   })
+})
+
+test('a message about a review or a message to a store prints an id of ours where nothing says how people reach the console, and else a link', () => {
+  const of = (console: string | null, given: Partial<NoticedAlert>) => {
+    const type = given.type ?? 'order_held'
+    return messageOf(
+      'duty',
+      { type, severity: 'critical', notices: [{ kind: 'raised', alert: alert('a', given) }] },
+      console,
+    )
+  }
+  const review = {
+    type: 'missing',
+    subject: '01k3',
+    payload: { note: null, store: 'demo', reference: '7', number: '#7' },
+  } as const
+  expect(of('https://console.example', review).text).not.toContain('quayside')
+  expect(of('https://console.example', review).alerts[0]?.link).toBe('https://console.example/reviews/01k3')
+  const dead = { type: 'dead_letter', subject: '01k4', payload: { note: null } } as const
+  const { text } = of('https://console.example', dead)
+  expect(text).toMatch(/About: a message to a store\n[\s\S]*See: https:\/\/console\.example\/dead-letters/)
+  expect(text).not.toContain('01k4')
+  expect(of(null, dead).text).toContain('send it again: quayside outbox redeliver 01k4')
+  expect(of(null, dead).alerts[0]?.link).toBeNull()
 })
 
 test('a message names five alerts and counts the others; a long note is cut, and nothing in it moves the cursor', () => {

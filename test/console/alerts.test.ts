@@ -2,8 +2,7 @@
 
 import { expect, test } from 'vitest'
 import { commandOf } from '../../src/alerts/kinds.ts'
-import { alertPath } from '../../src/console/alerts.ts'
-import type { AlertKind } from '../../src/domain/alert-kinds.ts'
+import { type AlertKind, alertPath } from '../../src/domain/alert-kinds.ts'
 import { enqueueAlert } from '../../src/storage/outbox.ts'
 import { startAlertReceiver } from '../support/alert-receiver.ts'
 import { OTHER_STORE, openApi } from '../support/api-world.ts'
@@ -104,5 +103,9 @@ test('alerts that are no discrepancies lead to the discrepancies', () => {
   expect(path('sync_stale')).toBe('/syncs')
   expect(path('deliveries_refused')).toBe('/deliveries/refused')
   expect(path('claim_overdue', '7')).toBe('/orders?q=1001')
+  const held = { type: 'order_held' as const, subject: 'a/b', command: 'quayside orders show a/b', order: '#1001' }
+  const of = { store: 'demo', reference: 'a/b' }
+  expect(alertPath({ ...held, ...of }), 'the order itself').toBe('/orders/demo/a%2Fb')
+  expect(alertPath({ ...held, ...of, type: 'order_refused' }), 'it was not taken').toBe('/orders?q=a%2Fb')
   expect(path('unauthorized'), 'only the machine says more').toBeUndefined()
 })
