@@ -1,7 +1,7 @@
 import { sentence } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
 import { CONFIG_FILE, configFileOf, type Item } from './client.ts'
-import { type CommandRow, wholeOf } from './command.ts'
+import { type Call, type CommandRow, wholeOf } from './command.ts'
 import { secretsOf } from './set-up-files.ts'
 import { key, number, right } from './tables.ts'
 import { ageOf, cell, commandLine } from './words.ts'
@@ -76,16 +76,70 @@ The link works once, within ten minutes. A session ends twelve hours after its
 last use, and after seven days at the latest.`,
   examples: ['console', 'console --role operator --name anna'],
   call: 'POST /console/links',
-  body: ({ io, option, flag }) => {
-    if (!io.isTerminal && !flag('print')) {
-      const message =
-        'this is no terminal: a link that is kept in a file or a log signs in its reader; --print prints it anyway'
-      throw new Failure('invalid', message)
-    }
+  body: (call) => {
+    assertPrintable(call)
+    const { io, option } = call
     return { name: option('name') ?? (io.env.USER || io.env.LOGNAME || 'owner'), role: option('role') }
   },
   text: ({ link }) => `${consoleLinkText(cell(link))}\n`,
 }
+
+/** @throws Failure `invalid` where the output is kept: whoever reads a link there signs in with it */
+function assertPrintable({ io, flag }: Pick<Call, 'io' | 'flag'>): void {
+  if (io.isTerminal || flag('print')) return
+  const message =
+    'this is no terminal: a link that is kept in a file or a log signs in its reader; --print prints it anyway'
+  throw new Failure('invalid', message)
+}
+
+export const people: CommandRow[] = [
+  { command: 'people', about: 'who may sign in to the console: list, invite, remove' },
+  {
+    command: 'people list',
+    about: 'who is signed in, was within 90 days, or has a link',
+    call: 'GET /console/people',
+    page: null,
+    empty: `Nobody has signed in yet. \`${commandLine('console')}\` prints a link for you.`,
+    columns: {
+      NAME: key('name'),
+      ROLE: 'role',
+      SEEN: right(({ seenAt }, now) => (seenAt === null ? 'never' : `${ageOf(seenAt, now)} ago`)),
+      SESSIONS: number('sessions'),
+      LINK: ({ linkUntil }) => (linkUntil === null ? '-' : `until ${linkUntil.slice(0, 16).replace('T', ' ')}`),
+    },
+  },
+  {
+    command: 'people invite',
+    about: 'print a link that signs a colleague in, once, within a day',
+    options: {
+      '--name <name>': { about: 'who will use it, for the audit log', required: true },
+      '--role <role>': { about: 'viewer, operator or admin', fallback: 'operator' },
+      '--print': 'print it into a pipe or a file too',
+    },
+    help: `
+The same is the next sign-in of a colleague whose session has ended. A token of
+an operator makes links for operators and viewers, one of an admin for all.`,
+    examples: ['people invite --name jonas', 'people invite --name kim --role viewer'],
+    call: 'POST /console/links',
+    body: (call) => {
+      assertPrintable(call)
+      return { name: call.option('name'), role: call.option('role'), hours: 24 }
+    },
+    text: ({ link, name, role }) =>
+      `Give this link to ${cell(name)}. It works once, within 24 hours, as ${cell(role)}:\n\n  ${cell(link)}\n`,
+  },
+  {
+    command: 'people remove',
+    about: 'end every session and every unused link of a person',
+    options: {
+      '--name <name>': { about: 'whose', required: true },
+      '--reason <text>': 'for the audit log',
+    },
+    call: 'POST /console/people/remove',
+    body: ['name', 'reason'],
+    text: ({ name }) => `${cell(name)} is signed out everywhere, and no link signs ${cell(name)} in.\n`,
+  },
+]
 
 /** Returns the text with a link to the console. The whole link stands on a line of its own, so that a terminal can open it. */
 export const consoleLinkText = (link: string): string => `Open the console, once, within ten minutes:\n\n  ${link}\n`

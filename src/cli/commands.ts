@@ -13,7 +13,7 @@ import { plain, sentence } from '../domain/text-layout.ts'
 import { Failure, messageOf, systemFailure } from '../errors.ts'
 import { programVersion } from '../storage/version-note.ts'
 import { shopKinds } from '../stores/kinds.ts'
-import { backups, consoles, keys, tokens } from './admin.ts'
+import { backups, consoles, keys, people, tokens } from './admin.ts'
 import { alerts } from './alerts.ts'
 import { syncs } from './catalogue.ts'
 import { claims } from './claims.ts'
@@ -340,6 +340,7 @@ const groups: Record<string, CommandRow[]> = {
     serve,
     ...sandbox,
     ...tokens,
+    ...people,
     ...stores,
     trigger,
     ...receivers,

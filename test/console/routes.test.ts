@@ -60,13 +60,14 @@ describe('every route of the console', () => {
   test('refuses a session that has ended, was signed out, or never was', async () => {
     const world = await worldOf()
     const { go, move, address } = world
+    const name = `quayside-${new URL(address).port}`
     const gone = await signedIn(world, 'admin')
     const out = await visit(address, '/signout', { cookie: gone, form: { scope: 'here' } })
     expect(out.status).toBe(303)
     const expired = await signedIn(world, 'admin')
     move(SESSION_MS)
     for (const route of routes) {
-      for (const cookie of [gone, expired, 'quayside=nothing', 'quayside=', `${expired}; ${expired}`]) {
+      for (const cookie of [gone, expired, `${name}=nothing`, `${name}=`, `${expired}; ${expired}`]) {
         expect((await go(route, cookie)).status, `${nameOf(route)} ${cookie}`).toBe(401)
       }
     }

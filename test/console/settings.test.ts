@@ -113,24 +113,11 @@ test('a token without a name is refused beside its field', async () => {
   expect(answer.text).toContain('id="f-name-fault"')
 })
 
-test('an admin sees who is signed in, and ends a session of another', async () => {
-  const world = await worldOf()
-  const cookie = await signedIn(world, 'operator', 'anna')
-  const address = world.pages.address() ?? ''
-  const text = (await world.page('admin', '/settings')).text
-  expect(text).toContain('this session')
-  const [, id = ''] = /<option value="([^"]+)">anna, operator/.exec(text) ?? []
-  await world.act('admin', '/settings/end-session', { session: id })
-  expect((await visit(address, '/overview', { cookie })).status).toBe(401)
-  expect((await world.act('admin', '/settings/end-session', { session: id })).status).toBe(404)
-  expect(await actionsIn(world)).toContain('console.end_session')
-})
-
-test('who is no admin sees neither tokens nor sessions of others, and learns why', async () => {
+test('who is no admin sees no tokens, and learns why', async () => {
   const world = await worldOf()
   for (const role of ['viewer', 'operator'] as const) {
     const { text } = await world.page(role, '/settings')
-    expect(text).toContain(`Sessions: seeing those of all needs the role admin; you are ${role}.`)
+    expect(text).toContain(`Tokens: seeing them needs the role admin; you are ${role}.`)
     expect(text).not.toContain('<form method="post" action="/settings')
   }
 })

@@ -53,6 +53,7 @@ const valid: Record<string, Json> = {
   confirmMail: { order: '1001' },
   triggerUpdate: { type: 'line.fulfilled' },
   createConsoleLink: { name: 'anna', role: 'operator' },
+  removePerson: { name: 'anna' },
   replayDeliveries: { ids: ['01hf7yat00000f6hht2q47mb3p'] },
   revealKeys: { line: '1', reason: 'the customer lost the mail' },
   exportOrdersWithKeys: { reason: 'the audit of the year' },

@@ -11,7 +11,7 @@ const people = {
     exportDeliveries listSyncRuns viewSyncRun listSyncChanges viewDryRun
     explainPrice listSweeps viewSweep viewBalance listDiscrepancies
     listStores listAudit viewSettings listWebhooks listBackups
-    listClaims viewClaim viewWaiting`,
+    listClaims viewClaim viewWaiting listPeople`,
   operator: `
     cancelOrder takeShopOrder releaseShopOrder resendOrder withdrawKeysPage importListings
     linkListing unlinkListing ignoreListing unignoreListing releaseListing
@@ -19,10 +19,10 @@ const people = {
     unmuteAlert testAlertChannels redeliverEffect retryPurchase releasePurchase checkPurchase
     decidePurchase replayDelivery replayDeliveries requestSync startDryRun
     stopDryRun dryRunSync requestSweep testStore confirmMail triggerUpdate
-    checkWebhooks makeBackup raiseClaim buyClaimAgain adoptClaimKey refuseClaim`,
+    checkWebhooks createConsoleLink makeBackup raiseClaim buyClaimAgain adoptClaimKey refuseClaim`,
   admin: `
     revealKeys exportOrdersWithKeys exportDeliveriesWithBodies rotateCallbackSecret listTokens
-    createToken revokeToken listSessions endSession createConsoleLink
+    createToken revokeToken listSessions endSession removePerson
     createWebhook rotateWebhook retireWebhook startCapture listCaptures
     viewCapture rotateKeys`,
 }

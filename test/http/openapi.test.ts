@@ -166,7 +166,10 @@ async function tour(world: ApiWorld, ask: TourAsk) {
   const wanted = { name: 'till', role: 'store', store: STORE, scopes: ['orders'], expiresInDays: 30 }
   const token = (await ask('POST', '/tokens', { body: wanted })).body.data
   for (const period of ['day', 'month', 'year']) await ask('GET', `/activity?period=${period}`)
-  await ask('POST', '/console/links', { body: { name: 'anna', role: 'viewer' } })
+  await ask('POST', '/console/links', { body: { name: 'anna', role: 'viewer', hours: 24 } })
+  await ask('GET', '/console/people')
+  await ask('POST', '/console/people/remove', { body: { name: 'anna', reason: 'works elsewhere' } })
+  await ask('POST', '/console/people/remove', { body: { name: 'anna' } })
   await ask('DELETE', `/tokens/${token.id}`)
   await ask('DELETE', `/tokens/${token.id}`)
   await ask('POST', `/stores/${STORE}/rotate-secret`, { body: { overlapHours: 24 } })

@@ -180,7 +180,15 @@ export async function openApi(given: ApiOptions = {}) {
   const { monotonic } = ordering
   const sandboxUrl = isDemo ? new URL(app.sandbox.baseUrl).origin : undefined
   /** To open the pages once more, as a restart does. */
-  const consoleParts = { url: null, sandboxUrl, operations: apiOperations(api), access, monotonic, log }
+  const consoleParts = {
+    url: null,
+    proxies: ['127.0.0.1'],
+    sandboxUrl,
+    operations: apiOperations(api),
+    access,
+    monotonic,
+    log,
+  }
   const pages = createConsole(consoleParts)
   await pages.listen('127.0.0.1', 0)
   const owner = mintToken('admin', randomBytes)

@@ -344,6 +344,8 @@ export const calls: Record<string, unknown[]> = {
   balanceAccount: ['EUR'],
   listAudit: [{ actor: 'a', action: 'freeze', subject: 'buying', before: 'z', limit: 1 }],
   openSessions: [at],
+  openLinks: [at],
+  dropSessionsOf: ['n'],
   listMovements: [{ currency: 'EUR', before: 'z', limit: 1 }],
   countUncertainCharges: [at, at],
   chargesBefore: [at, 'EUR'],
@@ -559,6 +561,7 @@ noArguments.push(
   'unsettledMinor',
   'suspectAccounts',
   'dropAllLinks',
+  'peopleSeen',
   'firstCountedHour',
   'countStoreOrders',
 )
