@@ -131,7 +131,7 @@ export async function listPeople({ db, now }: Pick<TokenContext, 'db' | 'now'>):
   })
 }
 
-/** Ends the sessions and the unused links of a person, and forgets the person. @throws Failure `not_found` for a name that nobody has */
+/** Ends the sessions and the unused links of a person, and forgets the person. @throws Failure `not_found` for a name that no person has */
 export async function removePerson(
   { db, now, newId }: Omit<TokenContext, 'randomBytes'>,
   name: string,
@@ -139,7 +139,7 @@ export async function removePerson(
   reason?: string,
 ): Promise<void> {
   if (!(await listPeople({ db, now })).some((person) => person.name === name)) {
-    throw new Failure('not_found', 'nobody of this name has a session or a link')
+    throw new Failure('not_found', 'no person of this name has a session or a link')
   }
   const audit = audited({ newId, now }, actor, 'console.remove_person', name, reason)
   // The links go first: one that is redeemed at this moment has then begun its session, which ends as well.

@@ -84,7 +84,7 @@ last use, and after seven days at the latest.`,
   text: ({ link }) => `${consoleLinkText(cell(link))}\n`,
 }
 
-/** @throws Failure `invalid` where the output is kept: whoever reads a link there signs in with it */
+/** @throws Failure `invalid` where the output is kept: a person who reads a link there signs in with it */
 function assertPrintable({ io, flag }: Pick<Call, 'io' | 'flag'>): void {
   if (io.isTerminal || flag('print')) return
   const message =
@@ -99,7 +99,7 @@ export const people: CommandRow[] = [
     about: 'who is signed in, was within 90 days, or has a link',
     call: 'GET /console/people',
     page: null,
-    empty: `Nobody has signed in yet. \`${commandLine('console')}\` prints a link for you.`,
+    empty: `No person has signed in yet. \`${commandLine('console')}\` prints a link for you.`,
     columns: {
       NAME: key('name'),
       ROLE: 'role',

@@ -78,13 +78,12 @@ const peopleTable = (people: readonly PersonView[], { caller, now }: Visit): Htm
       ],
       ['Role', ({ role }) => role],
       ['Last seen', ({ seenAt }) => (seenAt === null ? 'never' : ago(seenAt, now))],
-      ['Sessions', ({ sessions }) => sessions, 'number'],
       ['State', stateOf, 'top'],
     ],
   })
 
 function stateOf({ sessions, linkUntil, seenAt }: PersonView): Html {
-  if (sessions > 0) return mark('done', 'signed in')
+  if (sessions > 0) return mark('done', sessions === 1 ? 'signed in' : `${sessions} sessions`)
   if (linkUntil !== null) return mark('held', seenAt === null ? 'invited' : 'has a link')
   return mark('off', 'signed out')
 }
@@ -154,4 +153,4 @@ ${notNow(
 
 const linkMade = ({ link, name, role, expiresAt }: AnswerOf<'createConsoleLink'>, now: number): Html =>
   html`${notice({ kind: 'done', word: 'Made', text: html`Give this link to <bdi>${name}</bdi> now. It is shown once, works once, and ends ${clockTag(expiresAt, now, 'minutes')}.` })}
-<section class="sheet stack" aria-labelledby="link-h"><h2 id="link-h">The link, shown this once</h2><pre tabindex="0" id="link">${link}</pre><p class="small quiet">Whoever opens it first and presses Sign in is signed in as ${role}.</p></section>`
+<section class="sheet stack" aria-labelledby="link-h"><h2 id="link-h">The link, shown this once</h2><pre tabindex="0" id="link">${link}</pre><p class="small quiet">The first person who opens it and presses Sign in is signed in as ${role}.</p></section>`

@@ -9,7 +9,7 @@ export const linkByDigest = rowsBy(consoleLinks, ['digest'])
 
 export const insertLink = insertInto(consoleLinks)
 
-/** Links that nobody has used and that have not ended. */
+/** Links that are not used and have not ended. */
 export const openLinks = rowsBy(consoleLinks, ['endsAt >'])
 
 /** Deletes a link, which uses it up. The commit fails with `StaleWrite` when the link has ended or is deleted already. */

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
 import { openApi } from '../support/api-world.ts'
-import { signedIn, visit } from '../support/console-client.ts'
 import { auditOf, peopleOf } from '../support/console-data.ts'
 import { addWebhook } from '../support/webhook-server.ts'
 

@@ -74,7 +74,7 @@ export function consoleOperations({ ordering, randomBytes, consoleAddress }: Api
         'End every session and every unused link of a person, and forget the person. The audit keeps what the person did.',
       answer: z.object({ name: z.string() }),
       success: { 200: 'Removed' },
-      failures: { 404: 'nobody of this name has a session or a link' },
+      failures: { 404: 'no person of this name has a session or a link' },
       async handle({ caller, body: { name, reason } }) {
         await removePerson({ db, now, newId }, name, caller.actor, reason)
         return ok({ name })
