@@ -76,7 +76,7 @@ const peopleTable = (people: readonly PersonView[], { caller, now }: Visit): Htm
         ({ name }) =>
           html`<span><a href="${pathTo(name)}"><bdi>${name}</bdi></a>${name === caller.name && html` <small>you</small>`}</span>`,
       ],
-      ['Role', ({ role }) => role],
+      ['Signs in as', ({ role }) => role],
       ['Last seen', ({ seenAt }) => (seenAt === null ? 'never' : ago(seenAt, now))],
       ['State', stateOf, 'top'],
     ],

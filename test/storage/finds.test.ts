@@ -564,6 +564,22 @@ const reads: Record<string, Found> = {
     found: { b: { digest: Buffer.of(1) }, a: { digest: Buffer.of(2) } },
     left: { c: { digest: Buffer.of(3), endsAt: NOW }, d: { digest: Buffer.of(4), revokedAt: 1 } },
   },
+  'people who were seen, also those whose sessions have ended': {
+    table: schema.consoleSessions,
+    base: { role: 'viewer', createdAt: 1, seenAt: 1, endsAt: NOW },
+    ask: access.peopleSeen(),
+    names: 'name',
+    found: { a: { digest: Buffer.of(1), name: 'a' }, b: { digest: Buffer.of(2), name: 'b', revokedAt: 1 } },
+    left: { c: { digest: Buffer.of(3), name: 'a', seenAt: 2 } },
+  },
+  'links that are good': {
+    table: schema.consoleLinks,
+    base: { role: 'viewer', createdAt: 1, endsAt: NOW + 1 },
+    key: 'name',
+    ask: access.openLinks(NOW),
+    found: { a: { digest: Buffer.of(1) } },
+    left: { b: { digest: Buffer.of(2), endsAt: NOW } },
+  },
   'calls that no worker has begun': {
     table: schema.workerCalls,
     base: { operation: 'testStore', askedAt: NOW + 1, question: bytes, keyId: 1 },
@@ -1118,6 +1134,14 @@ const changes: Record<string, Changed> = {
     changed: { a: { digest: Buffer.of(1) } },
     left: { b: { digest: Buffer.of(2), revokedAt: 1 }, c: { digest: Buffer.of(3), name: 'm' } },
     to: { revokedAt: NOW },
+  },
+  'a person who is removed': {
+    table: schema.consoleSessions,
+    base: { name: 'n', role: 'viewer', createdAt: 1, seenAt: 1, endsAt: NOW },
+    change: access.dropSessionsOf('n'),
+    changed: { a: { digest: Buffer.of(1) }, b: { digest: Buffer.of(2), revokedAt: 1 } },
+    left: { c: { digest: Buffer.of(3), name: 'N' } },
+    to: 'gone',
   },
   'a webhook that a later one takes over from': {
     table: schema.webhooks,
