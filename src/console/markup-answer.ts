@@ -39,11 +39,15 @@ export function sendCompressed(
   response.send(isSent ? compressed() : bytes)
 }
 
+const mayTell = ({ req: { method, headers } }: Response): boolean =>
+  method !== 'GET' || headers['sec-fetch-site'] === 'cross-site'
+
 /**
  * Sends a page or a part. The length of a compressed answer tells of a secret that stands beside what a stranger may choose (BREACH):
- * so `isSecret` and every answer to an action, where keys, tokens and secrets are revealed, travel as they are.
+ * so `isSecret` and every answer to an action, where keys, tokens and secrets are revealed, travel as they are. So does a page that
+ * another site has opened with an address of its choice.
  */
-export function sendMarkup(response: Response, content: Html, isSecret = response.req.method !== 'GET'): void {
+export function sendMarkup(response: Response, content: Html, isSecret = mayTell(response)): void {
   const bytes = Buffer.from(isolated(content.toString()))
   response.type('html')
   if (isSecret) response.send(bytes)
