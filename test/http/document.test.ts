@@ -227,6 +227,10 @@ describe('an example', () => {
     triggerUpdate: async () => ({ path: `/stores/${STORE}/trigger` }),
     rotateCallbackSecret: async () => ({ path: `/stores/${STORE}/rotate-secret` }),
     createToken: async () => ({}),
+    removePerson: async (world) => {
+      await world.ask('POST', '/console/links', { body: { name: 'anna', role: 'viewer' } })
+      return {}
+    },
     createWebhook: async () => ({}),
     rotateWebhook: async (world) => {
       await world.ask('POST', '/webhooks', { body: { url: 'https://quayside.example' } })
