@@ -24,7 +24,7 @@ export interface ActionForm {
   /** The action ends or stops something. */
   stops?: boolean
   isOpen?: boolean
-  /** The id of the form, for controls that stand elsewhere on the page. */
+  /** The id of the form, for controls and links elsewhere (default: the last piece of `/page/action`; no page has two of these). */
   id?: string
 }
 
@@ -38,7 +38,7 @@ export const act = ({
   fields,
   stops,
   isOpen,
-  id,
+  id = /^\/[a-z-]+\/([a-z-]+)$/.exec(to)?.[1],
 }: ActionForm): Html =>
   html`<details class="act${stops && ' stop'}"${isOpen && ' open'}><summary>${summary}</summary><form method="post" action="${to}"${id && html` id="${id}"`}><p>${about}</p>${fields}${effectList(effect)}<button class="${stops ? 'stop' : 'go'}">${button}</button></form></details>`
 

@@ -144,3 +144,39 @@ const zone = document.getElementById('zone')
 const { timeZone } = Intl.DateTimeFormat().resolvedOptions()
 if (zone && timeZone !== 'UTC')
   zone.textContent = `Times are yours, ${timeZone}. Each shows its UTC when you point at it.`
+
+// Search and copying ---------------------------------------------------------------------------------------------------
+
+const find = document.querySelector('.find input')
+find?.nextElementSibling.removeAttribute('hidden')
+document.addEventListener('keydown', (event) => {
+  const isTyping = event.target.closest('input, textarea, select')
+  if (event.key !== '/' || event.ctrlKey || event.metaKey || event.altKey || isTyping || !find) return
+  event.preventDefault()
+  find.select()
+})
+
+/** Puts a button after each id, which copies it whole. */
+function addCopies(within) {
+  for (const id of within.querySelectorAll(':is(.id, [data-copy]):not(:is(label, summary) *)')) {
+    id.insertAdjacentHTML('afterend', '<button class="copy" type="button">copy</button>')
+    id.nextElementSibling.ariaLabel = `Copy ${id.textContent}`
+  }
+}
+
+document.addEventListener('click', async ({ target }) => {
+  if (!target.matches('.copy')) return
+  const text = target.previousElementSibling.textContent
+  // Where the browser forbids it, the id is selected, and its reader copies it.
+  const isCopied = await navigator.clipboard?.writeText(text).then(
+    () => true,
+    () => false,
+  )
+  if (!isCopied) getSelection().selectAllChildren(target.previousElementSibling)
+  document.getElementById('said').textContent = `${isCopied ? 'Copied' : 'Selected'} ${text}`
+  target.textContent = isCopied ? 'copied' : 'selected'
+  setTimeout(() => target.replaceChildren('copy'), 2_000)
+})
+
+addCopies(document)
+document.addEventListener('htmx:afterSwap', ({ detail }) => addCopies(detail.target))

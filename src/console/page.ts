@@ -40,6 +40,8 @@ export interface Shown {
   /** The title of the window. The page has its own heading. */
   title: string
   main: Html
+  /** The address of the page that is shown instead. */
+  to?: string | undefined
 }
 
 export interface Action {

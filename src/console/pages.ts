@@ -18,13 +18,14 @@ import type { Page } from './page.ts'
 import { peoplePage } from './people.ts'
 import { heldPurchasesPage, reviewsPage } from './purchases.ts'
 import { reviewPage } from './review.ts'
+import { searchPage } from './search.ts'
 import { settingsPage } from './settings.ts'
 import { sessionPage } from './signin.ts'
 import { storePage, storesPage } from './stores.ts'
 import { syncPage, syncsPage } from './syncs.ts'
 import { waitingPage } from './waiting.ts'
 
-export const consolePages: readonly Page[] = [
+const pages: readonly Page[] = [
   overviewPage,
   waitingPage,
   reviewsPage,
@@ -53,3 +54,5 @@ export const consolePages: readonly Page[] = [
   auditPage,
   sessionPage,
 ]
+
+export const consolePages: readonly Page[] = [...pages, searchPage(pages)]

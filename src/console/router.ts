@@ -122,8 +122,9 @@ export function consoleRouter(parts: RouterParts): Router {
         else response.set('hx-refresh', 'true').status(204).end()
       } else if (action) await act(response, visit, page, action)
       else {
-        const notice = notices.get(caller.id)
         const shown = await page.show(visit)
+        if (shown.to !== undefined) return response.redirect(303, shown.to)
+        const notice = notices.get(caller.id)
         notices.delete(caller.id)
         await sendPage(response, visit, page, shown, notice)
       }

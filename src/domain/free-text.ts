@@ -1,4 +1,7 @@
-/** Makes the supplier's texts for people fit to be stored and shown: without licence keys, as plain text, not too long. */
+/**
+ * Makes the supplier's texts for people fit to be stored and shown: without licence keys, as plain text, not too long. Makes what
+ * people type fit to be looked for.
+ */
 
 const REMOVED = '[removed]'
 
@@ -23,6 +26,30 @@ export function withoutKeys(text: string, keys: readonly string[] = []): string 
   const longest = known.sort((a, b) => b.length - a.length)
   const clean = longest.length === 0 ? text : text.replaceAll(new RegExp(longest.join('|'), 'giu'), REMOVED)
   return clean.replaceAll(TOKEN, (token) => (mayBeKey(token) ? REMOVED : token))
+}
+
+/** Returns what a person typed into a field of one line: without control characters and what is invisible at its ends, so long at most. */
+export const typedText = (text: string, lengthMax = 200): string =>
+  [...text.replaceAll(/[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]+/gu, ' ').replace(/^[\p{Cf}\p{Z}]+/u, '')]
+    .slice(0, lengthMax)
+    .join('')
+    .replace(/[\p{Cf}\p{Z}]+$/u, '')
+
+/** Whether each word of a text begins a word of these names. Letters may be small or not. */
+export function beginsWords(names: string, text: string): boolean {
+  const [known, typed] = [names, text].map((one) => one.toLowerCase().split(/[\s#]+/)) as [string[], string[]]
+  return typed.every((word) => known.some((one) => one.startsWith(word)))
+}
+
+/** Returns the hit that a text means: the only one that is called exactly so, or else the only one; undefined where there are several. */
+export function meant<H extends { name: string; otherName?: string | null }>(
+  hits: readonly H[],
+  text: string,
+): H | undefined {
+  const plain = (name: string) => name.toLowerCase().replace(/^#+/, '')
+  const exact = hits.filter(({ name, otherName }) => [name, otherName ?? name].map(plain).includes(plain(text)))
+  const [one, ...others] = exact.length > 0 ? exact : hits
+  return others.length > 0 ? undefined : one
 }
 
 /** Writes ` and leads to https://…` for a redirect, without what may be secret. @param from the origin that answered */

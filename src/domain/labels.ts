@@ -532,3 +532,17 @@ export const alertWords = {
   backup_missing: 'backup missing',
   claim_overdue: 'claim open after its deadline',
 } as const satisfies Record<WayIntoReview | Condition['type'] | DiscrepancyKind, string> & Record<string, string>
+
+/** The kinds of things that a search finds, in their order. An open order that waits is held or in review. */
+export const foundLabels: Record<
+  'order' | 'product' | 'purchase' | 'delivery',
+  { title: string; labels: Record<string, Label> }
+> = {
+  order: { title: 'Orders', labels: { ...orderLabels, held: lineLabels.held, review: purchaseLabels.review } },
+  product: {
+    title: 'Products',
+    labels: { ...listingLabels, none: { word: 'in no store', sign: 'off', means: 'no store sells it' } },
+  },
+  purchase: { title: 'Supplier orders', labels: purchaseLabels },
+  delivery: { title: 'Deliveries', labels: deliveryLabels },
+}

@@ -67,7 +67,7 @@ function whole(min: number, max: number) {
 }
 
 /** Describes a whole number in a query. The query has it as text; the OpenAPI document describes it as a number. */
-const queryNumber = (min: number, max: number, fallback: number, about: string) =>
+export const queryNumber = (min: number, max: number, fallback: number, about: string) =>
   matching(/^\d{1,5}$/, `a whole number from ${min} to ${max}`)
     .transform(Number)
     .pipe(whole(min, max))
@@ -347,6 +347,7 @@ export const after = queryText('`next` of the page before this one')
 export const search = queryText(
   "What people know of an order: the store's reference, the supplier's order, an id or reference of ours; else a SKU",
 )
+export const searchText = text(200, 'The beginning of what is looked for, in any letters, with or without a `#`')
 export const changedField = queryText('Only changes of this field, such as cost')
 export const listingSearch = queryText(
   'Only listings whose id or SKU begins so, in every state, a page of them at most',

@@ -3,20 +3,8 @@ import { deliveryStates } from '../domain/labels.ts'
 import type { Change } from './database.ts'
 import { captures, deliveries } from './schema.ts'
 import { jsonSetting } from './settings.ts'
-import { build, countUpTo, statement } from './statement.ts'
-import {
-  changeSeen,
-  columnsBy,
-  deleteBy,
-  insertInto,
-  insertOnce,
-  page,
-  rowsBy,
-  setBy,
-  setOne,
-  someBy,
-  valueAfter,
-} from './table.ts'
+import { build, change, countUpTo, statement } from './statement.ts'
+import { beginning, changeSeen, columnsBy, deleteBy, insertInto, insertOnce, page, rowsBy, setBy, setOne, someBy, valueAfter } from './table.ts'
 
 export type Delivery = typeof deliveries.$inferSelect
 
@@ -61,6 +49,12 @@ export const anyDelivery = statement((source: string) =>
 )
 
 const { ciphertext: _ciphertext, ...withoutBody } = getTableColumns(deliveries)
+
+/** Deliveries whose delivery ID, or whose id here, begins with a text in small letters; without their bodies. */
+export const deliveriesByDeliveryId = beginning(deliveries, sql`lower(${deliveries.deliveryId})`, {
+  columns: withoutBody,
+})
+export const deliveriesById = beginning(deliveries, deliveries.id, { columns: withoutBody })
 
 /** The deliveries about these purchases, oldest first, without their bodies. */
 export const deliveriesOfPurchases = statement((purchaseIds: string[]) =>

@@ -5,6 +5,7 @@ import { listingPrices, listings } from './schema.ts'
 import { build, change, insertMany, inWhole, statement, uniqueKey } from './statement.ts'
 import {
   asInserted,
+  beginning,
   bringForward,
   countBy,
   deleteBy,
@@ -109,6 +110,9 @@ export const countWaitingPrices = countBy(listings, [], waits)
 /** Listings whose variant (or SKU) begins with a text: the range from that text up to the next text that begins otherwise. */
 export const listingsWithVariant = someBy(listings, ['store', 'variant >=', 'variant <'], listings.variant)
 export const listingsWithSku = someBy(listings, ['store', 'sku >=', 'sku <'], listings.sku)
+
+/** Listings of all stores whose SKU begins with a text in small letters. */
+export const listingsBySku = beginning(listings, sql`lower(${listings.sku})`)
 
 export const countListings = countBy(listings, ['store', 'state'])
 

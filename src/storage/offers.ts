@@ -1,8 +1,8 @@
 import { and, asc, eq, getTableColumns, gt, inArray, isNotNull, isNull, lte, sql } from 'drizzle-orm'
 import type { Change } from './database.ts'
 import { offerChanges, offers } from './schema.ts'
-import { build, change, insertMany, inWhole, statement, uniqueKey } from './statement.ts'
-import { asInserted, changeBy, countBy, pageBy, pick, rowsBy, setBy, setOne, someBy, stampOnce } from './table.ts'
+import { build, change, insertMany, inWhole, positionIn, statement, uniqueKey } from './statement.ts'
+import { asInserted, beginning, changeBy, countBy, pageBy, pick, rowsBy, setBy, setOne, someBy, stampOnce } from './table.ts'
 
 export type Offer = typeof offers.$inferSelect
 export type NewOffer = typeof offers.$inferInsert
@@ -26,6 +26,22 @@ export const goneOffersBySku = rowsBy(offers, ['sku in', isNotNull(offers.goneAt
 /** Which of these SKUs an offer has, or had before the supplier dropped it. */
 export const skusOfOffers = statement((skus: string[]) =>
   build.selectDistinct({ sku: offers.sku }).from(offers).where(inArray(offers.sku, skus)),
+)
+
+/** The beginning of a name in small letters: names may be long. */
+const nameBegins = sql`lower(substr(${offers.name}, 1, 200))`
+/** Offers whose SKU (or name) begins with a text in small letters. */
+export const offersBySkuBeginning = beginning(offers, sql`lower(${offers.sku})`)
+export const offersByNameBeginning = beginning(offers, nameBegins)
+
+/** Offers with a word in their name, after its first one, that begins with a text in small letters. An index of all names is read. */
+export const offersByWord = statement((text: string, limit: number) =>
+  build
+    .select()
+    .from(offers)
+    .where(sql`${positionIn(nameBegins, sql`' ' || ${text}`)} > 0`)
+    .orderBy(nameBegins)
+    .limit(limit),
 )
 
 /** The categories of what the supplier sells. No index has categories, so all offers are read. Only people ask for this. */

@@ -19,7 +19,7 @@ import { finalStates, type PurchaseState, purchaseStates } from '../domain/purch
 import type { Change } from './database.ts'
 import { purchases, storeOrderLines, storeOrders } from './schema.ts'
 import { type Bound, build, change, countUpTo, notByIndex, type RowUpdate, statement } from './statement.ts'
-import { changeBy, insertInto, page, rowOf, rowsBy, setBy, setOne, someBy } from './table.ts'
+import { beginning, changeBy, insertInto, page, rowOf, rowsBy, setBy, setOne, someBy } from './table.ts'
 
 export type Purchase = typeof purchases.$inferSelect
 export type NewPurchase = typeof purchases.$inferInsert
@@ -55,6 +55,10 @@ export const generationsOf = statement((id: string) => {
 export const purchasesByExternalId = rowsBy(purchases, ['externalOrderId in'])
 
 export const purchasesBySupplierOrder = rowsBy(purchases, ['supplierOrderId in'])
+
+/** Purchases whose order at the supplier, or whose id, begins with a text in small letters. */
+export const purchasesBySupplierOrderBeginning = beginning(purchases, sql`lower(${purchases.supplierOrderId})`)
+export const purchasesById = beginning(purchases, purchases.id)
 
 /** The purchase of a supplier order, then the purchase that was sent under a reference. One row if both are one purchase. */
 export const purchasesNamed = statement((supplierOrderId: string, externalOrderId: string) =>

@@ -22,7 +22,7 @@ import { finalStates } from '../domain/purchase.ts'
 import type { OrderState } from '../domain/store-order.ts'
 import { entitlements, licenceKeys, purchases, storeOrderLines, storeOrders } from './schema.ts'
 import { build, change, inWhole, notByIndex, statement } from './statement.ts'
-import { columnsBy, countBy, insertInto, page, pageBy, rowsBy, setBy, setOne, someBy, stampOnce } from './table.ts'
+import { beginning, columnsBy, countBy, insertInto, page, pageBy, rowsBy, setBy, setOne, someBy, stampOnce } from './table.ts'
 
 export type StoreOrder = typeof storeOrders.$inferSelect
 export type Line = typeof storeOrderLines.$inferSelect
@@ -54,6 +54,12 @@ export const storeOrdersByReference = statement((reference: string) =>
 export const storeOrdersByNumber = statement((number: string) =>
   build.select().from(storeOrders).where(sql`${storeOrders.number} in (${number}, '#' || ${number})`).limit(10),
 )
+
+/** Orders whose reference (or number) begins with a text, in small letters and without a `#`. */
+export const ordersByReference = beginning(storeOrders, sql`ltrim(lower(${storeOrders.reference}), '#')`)
+export const ordersByNumber = beginning(storeOrders, sql`ltrim(lower(${storeOrders.number}), '#')`, {
+  where: isNotNull(storeOrders.number),
+})
 
 /** Lists orders, newest first. A filter may ask for a store, or for the state that was reported to the store. */
 export const listStoreOrders = page(storeOrders, ['store', 'closedState'])

@@ -117,6 +117,28 @@ export const someBy = <T extends SQLiteTable, const K extends By<T>>(table: T, b
     return rows as SQLWrapper as Read<Row<T>>
   })
 
+/**
+ * The rows whose value begins with a text, in the order of the value: those of the range from the text to `before`. The value is an
+ * expression as an index has it.
+ *
+ * @param columns the columns that are read (default: all)
+ * @param where the condition of a partial index
+ */
+export const beginning = <T extends SQLiteTable, C = ColumnOf<T>>(
+  table: T,
+  value: SQLWrapper,
+  { columns = getTableColumns(table), where }: { columns?: Record<string & C, SQLiteColumn>; where?: SQL } = {},
+) =>
+  statement((text: string, before: string, limit: number) => {
+    const rows = build
+      .select(columns as Record<string, SQLiteColumn>)
+      .from(table as SQLiteTable)
+      .where(and(where, gte(value as SQL, text), lt(value as SQL, before)))
+      .orderBy(asc(value))
+      .limit(limit)
+    return rows as SQLWrapper as Read<Pick<Row<T>, C & keyof Row<T>>>
+  })
+
 /** Of the rows whose value in a column lies in a range, skips some in the order of the value, and returns the next value. */
 export const valueAfter = <T extends SQLiteTable, K extends ColumnOf<T>>(table: T, name: K) =>
   statement((from: Row<T>[K], before: Row<T>[K], skipped: number) => {

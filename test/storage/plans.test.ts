@@ -19,6 +19,8 @@ import {
   unsettledMinor,
 } from '../../src/storage/balance.ts'
 import {
+  deliveriesByDeliveryId,
+  deliveriesById,
   deliveriesOfPurchases,
   deliveryAfter,
   forgetBodies,
@@ -33,6 +35,7 @@ import { keysLeft, newestKey } from '../../src/storage/licence-keys.ts'
 import {
   dueListings,
   forgetListingPrices,
+  listingsBySku,
   listingsOfProducts,
   listingsOfSkus,
   listingsSold,
@@ -44,7 +47,13 @@ import {
   unlinkedListings,
   waitingListings,
 } from '../../src/storage/listings.ts'
-import { changesOfRun, skusOfOffers } from '../../src/storage/offers.ts'
+import {
+  changesOfRun,
+  offersByNameBeginning,
+  offersBySkuBeginning,
+  offersByWord,
+  skusOfOffers,
+} from '../../src/storage/offers.ts'
 import { openOutage, outagesBetween } from '../../src/storage/outages.ts'
 import { nextPublications, offersFrom } from '../../src/storage/publications.ts'
 import {
@@ -52,6 +61,8 @@ import {
   generationsOf,
   listHeldPurchases,
   oldestWrittenOff,
+  purchasesById,
+  purchasesBySupplierOrderBeginning,
   purchasesToBeListed,
   reservedBeyondReading,
   reservedUnder,
@@ -63,6 +74,8 @@ import {
   listStoreOrders,
   listUnfulfilledOrders,
   markClosed,
+  ordersByNumber,
+  ordersByReference,
   ordersOfSku,
   ordersToClose,
   storeOrdersByReference,
@@ -190,6 +203,31 @@ const cases: [string, SQLWrapper, string][] = [
   ['keys of orders that have left', keysLeft(['o'], 1), 'purchases_order (order_id=?)'],
   ['orders with a SKU', ordersOfSku('k', { store: 's', before: 'z', limit: 1 }), 'store_order_lines_sku (sku=?'],
   ['deliveries about purchases', deliveriesOfPurchases(['p']), 'deliveries_purchase (purchase_id=?)'],
+  [
+    'orders whose reference begins so',
+    ordersByReference('1', '2', 1),
+    'store_orders_reference_begins (<expr>>? AND <expr><?)',
+  ],
+  ['orders whose number begins so', ordersByNumber('1', '2', 1), 'store_orders_number_begins (<expr>>? AND <expr><?)'],
+  ['offers whose SKU begins so', offersBySkuBeginning('a', 'b', 1), 'offers_sku_begins (<expr>>? AND <expr><?)'],
+  ['offers whose name begins so', offersByNameBeginning('a', 'b', 1), 'offers_name_begins (<expr>>? AND <expr><?)'],
+  [
+    'listings of any store whose SKU begins so',
+    listingsBySku('a', 'b', 1),
+    'listings_sku_begins (<expr>>? AND <expr><?)',
+  ],
+  [
+    'purchases whose supplier order begins so',
+    purchasesBySupplierOrderBeginning('a', 'b', 1),
+    'purchases_supplier_order_begins (<expr>>? AND <expr><?)',
+  ],
+  ['purchases whose id begins so', purchasesById('a', 'b', 1), 'sqlite_autoindex_purchases_1 (id>? AND id<?)'],
+  [
+    'deliveries whose delivery ID begins so',
+    deliveriesByDeliveryId('a', 'b', 1),
+    'deliveries_delivery_begins (<expr>>? AND <expr><?)',
+  ],
+  ['deliveries whose id begins so', deliveriesById('a', 'b', 1), 'sqlite_autoindex_deliveries_1 (id>? AND id<?)'],
   ['what people did to an order', auditOfAll(['o', 'p']), 'audit_subject (subject=?)'],
 ]
 
@@ -220,6 +258,10 @@ test('orders whose customers may wait are found by four indexes, and no fulfille
   const tables = /^SCAN (store_orders|entitlements|entitlement_lines|purchases|licence_keys|outbox|e|el|sl|p|k|ge)( |$)/
   const inside = [entitledLines({ orders: ['o'] }), updatesOfWaiting({ orders: ['o'] })].flatMap(planOf)
   expect([...plan, ...inside].filter((step) => tables.test(step))).toEqual([])
+})
+
+test('words in the names of offers are looked for in an index of the names, until a page is full', () => {
+  expect(planOf(offersByWord('a', 1))).toEqual(['SCAN offers USING INDEX offers_name_begins'])
 })
 
 test('orders to close are searched among the open ones, oldest first and without sorting', () => {

@@ -19,6 +19,7 @@ import { orderOperations } from './orders.ts'
 import { outboxOperations } from './outbox.ts'
 import { purchaseOperations } from './purchases.ts'
 import { sweepOperations } from './reconcile.ts'
+import { searchOperations } from './search.ts'
 import { settingsOperations } from './settings.ts'
 import { statusOperations } from './status.ts'
 import { storeOperations } from './stores.ts'
@@ -56,6 +57,7 @@ const groupsOf = (context: ApiContext) => [
   listingOperations(context),
   statusOperations(context),
   waitingOperations(context),
+  searchOperations(context),
   activityOperations(context),
   alertOperations(context),
   outboxOperations(context),

@@ -142,7 +142,7 @@ const Detail = view(
 const HeldPrice = view(component('HeldPrice', { ...storeListing.shape, store: z.string() }), shown)
 
 /** The last character of Unicode: a prefix with this character after it sorts after every text with the prefix. */
-const END = '\u{10ffff}'
+export const END = '\u{10ffff}'
 
 /** Finds listings whose id or SKU begins with a text. Listings found by their id come first. */
 async function searched(db: Database, store: string, text: string, limit: number): Promise<ListingRow[]> {
