@@ -89,7 +89,7 @@ export const auditPage = listPage({
     [
       'Action',
       ({ action }) =>
-        html`<span>${auditWords[action] ?? action} <small><a class="id" href="/audit?action=${encodeURIComponent(action)}">${action}</a></small></span>`,
+        html`<span>${auditWords[action] ?? action} <small><a href="/audit?action=${encodeURIComponent(action)}"><code>${action}</code></a></small></span>`,
     ],
     [
       'Subject',

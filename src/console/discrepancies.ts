@@ -31,7 +31,7 @@ export const discrepanciesPage = listPage({
     [
       'About',
       ({ subject, supplierOrderId, externalOrderId }) =>
-        html`<a class="id" href="/orders?q=${encodeURIComponent(supplierOrderId || subject)}">${supplierOrderId || subject}</a>${externalOrderId && html`<small class="id">${externalOrderId}</small>`}`,
+        html`<a class="id" href="/orders?q=${encodeURIComponent(supplierOrderId || subject)}">${supplierOrderId || subject}</a>${externalOrderId && html`<small><span class="id">${externalOrderId}</span></small>`}`,
     ],
     ['Detail', ({ detail }) => sentenceOf(detail)],
     ['Found', ({ foundAt }) => clockTag(foundAt, now)],

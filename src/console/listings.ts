@@ -82,7 +82,7 @@ export const listingsPage = listPage<ListedBy>({
     [
       'Listing',
       ({ id, sku, known, variation }) =>
-        html`<a href="${listingPath(storeOf(query, status), id)}"><bdi>${known?.name ?? sku}</bdi></a>${variation && html`, <bdi>${variation}</bdi>`}<small class="id">${sku}${id !== sku && ` · ${id}`}</small>`,
+        html`<a href="${listingPath(storeOf(query, status), id)}"><bdi>${known?.name ?? sku}</bdi></a>${variation && html`, <bdi>${variation}</bdi>`}<small><span class="id">${sku}</span>${id !== sku && html` · <span class="id">${id}</span>`}</small>`,
     ],
     ['State', ({ state }) => stateMark(listingLabels[state]), 'top'],
     ['Price', ({ known }) => known && money(known.price, known.currency), 'number'],

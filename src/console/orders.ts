@@ -127,7 +127,7 @@ function whatOf({ lines }: OrderEntryView): Piece {
   const [first, ...others] = lines
   if (!first) return ''
   const more = others.length > 0 && html` <small>and ${counted(others.length, 'more line')}</small>`
-  return html`${first.quantity} × <bdi>${first.name ?? first.sku}</bdi>${more}${first.name !== null && html`<small class="id">${first.sku}</small>`}`
+  return html`${first.quantity} × <bdi>${first.name ?? first.sku}</bdi>${more}${first.name !== null && html`<small><span class="id">${first.sku}</span></small>`}`
 }
 
 const isOurs = ({ state }: OrderEntryView['lines'][number]): boolean => state !== 'not_ours'

@@ -145,38 +145,33 @@ const { timeZone } = Intl.DateTimeFormat().resolvedOptions()
 if (zone && timeZone !== 'UTC')
   zone.textContent = `Times are yours, ${timeZone}. Each shows its UTC when you point at it.`
 
-// Search and copying ---------------------------------------------------------------------------------------------------
+// Search, and copies of ids ---------------------------------------------------------------------------------------------
 
 const find = document.querySelector('.find input')
-find?.nextElementSibling.removeAttribute('hidden')
 document.addEventListener('keydown', (event) => {
-  const isTyping = event.target.closest('input, textarea, select')
-  if (event.key !== '/' || event.ctrlKey || event.metaKey || event.altKey || isTyping || !find) return
+  const isTyping = event.ctrlKey || event.metaKey || event.altKey || event.target.matches('input, textarea, select')
+  if (event.key !== '/' || isTyping) return
   event.preventDefault()
-  find.select()
+  find?.select()
 })
-
-/** Puts a button after each id, which copies it whole. */
 function addCopies(within) {
   for (const id of within.querySelectorAll(':is(.id, [data-copy]):not(:is(label, summary) *)')) {
     id.insertAdjacentHTML('afterend', '<button class="copy" type="button">copy</button>')
     id.nextElementSibling.ariaLabel = `Copy ${id.textContent}`
   }
 }
-
 document.addEventListener('click', async ({ target }) => {
   if (!target.matches('.copy')) return
-  const text = target.previousElementSibling.textContent
-  // Where the browser forbids it, the id is selected, and its reader copies it.
-  const isCopied = await navigator.clipboard?.writeText(text).then(
-    () => true,
-    () => false,
+  const id = target.previousElementSibling
+  const word = await navigator.clipboard?.writeText(id.textContent).then(
+    () => 'Copied',
+    () => undefined,
   )
-  if (!isCopied) getSelection().selectAllChildren(target.previousElementSibling)
-  document.getElementById('said').textContent = `${isCopied ? 'Copied' : 'Selected'} ${text}`
-  target.textContent = isCopied ? 'copied' : 'selected'
+  // Where the browser forbids it, the id is selected, and its reader copies it.
+  if (!word) getSelection().selectAllChildren(id)
+  target.textContent = word ?? 'Selected'
+  document.getElementById('said').textContent = `${target.textContent} ${id.textContent}`
   setTimeout(() => target.replaceChildren('copy'), 2_000)
 })
-
 addCopies(document)
 document.addEventListener('htmx:afterSwap', ({ detail }) => addCopies(detail.target))

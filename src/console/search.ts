@@ -1,6 +1,5 @@
 /** The search: what begins with a text that a person typed, pages and actions too. A single hit opens at once. */
 import { type PersonRole, personRoles } from '../access/sessions.ts'
-import { counted } from '../domain/figures.ts'
 import { beginsWords, meant, typedText } from '../domain/free-text.ts'
 import { type Html, html, type Piece } from '../domain/html.ts'
 import { foundLabels, type Label, type Sign } from '../domain/labels.ts'
@@ -14,7 +13,7 @@ import { type StoreNames, storeName, storeNames } from './words.ts'
 
 type Found = ItemOf<'search'>
 type Way = readonly [least: PersonRole, to: string, name: string, alsoCalled: string]
-type Hit = Pick<Found, 'name'> & Partial<Found> & { to: string; sign: Sign; about?: Piece }
+type Hit = Partial<Pick<Found, 'otherName'>> & Record<'kind' | 'name' | 'to', string> & { sign: Sign; about?: Piece }
 
 /** Actions, by the page and the id of their form. */
 export const actions: readonly Way[] = [
@@ -22,15 +21,16 @@ export const actions: readonly Way[] = [
   ['operator', '/syncs#start', 'Request a sync', 'read the catalogue now'],
   ['operator', '/discrepancies#sweep', 'Sweep now', 'reconcile compare orders'],
   ['admin', '/settings#create-token', 'Create a token', 'new make API'],
-  ['admin', '/settings#people-actions-h', 'Let in, lock out', 'revoke token end session people'],
-  ['admin', '/settings#secret-actions-h', 'Rotate secrets and keys', 'webhook key-encryption new'],
+  ['admin', '/settings#revoke-token', 'Revoke a token', 'end delete API'],
+  ['admin', '/settings#secret-actions-h', 'Rotate secrets and keys', 'webhook encryption new'],
 ]
 
 function waysOf(pages: readonly Page[], q: string, role: PersonRole): Hit[] {
   const places = pages.map(({ path, navigation }): Way => ['viewer', path, navigation?.label ?? '', ''])
-  const mayUse = (least: PersonRole) => personRoles.indexOf(role) >= personRoles.indexOf(least)
-  const found = [...places, ...actions].filter(([, , name, also]) => name && beginsWords(`${name} ${also}`, q))
-  return found.filter(([least]) => mayUse(least)).map(([, to, name]) => ({ name, to, sign: 'planned' }))
+  const roles: readonly PersonRole[] = personRoles.slice(0, personRoles.indexOf(role) + 1)
+  const ways = [...places, ...actions].filter(([least, , name]) => name && roles.includes(least))
+  const found = ways.filter(([, , name, also]) => beginsWords(`${name} ${also}`, q))
+  return found.map(([, to, name]) => ({ kind: 'way', name, to, sign: 'planned' }))
 }
 
 const orderOf = ({ store, order }: Found) => orderPath({ store: store ?? '', reference: order ?? '' })
@@ -40,16 +40,14 @@ const paths: Record<Found['kind'], (one: Found) => string> = {
   purchase: (one) => `${orderOf(one)}#p-${one.id}`,
   delivery: ({ id }) => `/deliveries/${id}`,
 }
-
 function hitOf(one: Found, stores: StoreNames): Hit {
   const { word, sign } = foundLabels[one.kind].labels[one.state ?? 'none'] as Label
   const id = one.otherName && html`<span class="id">${one.otherName}</span>`
   const about = [word, one.store && storeName(stores, one.store), one.detail, id].filter(Boolean)
   return { ...one, to: paths[one.kind](one), sign, about: inARow(about, ', ') }
 }
-
-const drawn = ({ name, kind = 'product', to, sign, about }: Hit): Html =>
-  html`<li>${shape(sign)}<a href="${to}"${kind !== 'product' && ' data-copy'}><bdi>${name}</bdi></a>${about && html`<p>${about}</p>`}</li>\n`
+const drawn = ({ name, kind, to, sign, about }: Hit): Html =>
+  html`<li>${shape(sign)}<a href="${to}"${!['product', 'way'].includes(kind) && ' data-copy'}><bdi>${name}</bdi></a>${about && html`<p>${about}</p>`}</li>\n`
 
 /** @param pages the pages that can be found */
 export const searchPage = (pages: readonly Page[]): Page => ({
@@ -58,22 +56,17 @@ export const searchPage = (pages: readonly Page[]): Page => ({
     const [q, only] = [typedText(visit.query.get('q') ?? ''), visit.query.get('kind')]
     const asked = { query: { q, kind: only, limit: only && '100' } }
     const { items, more } = q === '' ? { items: [], more: [] } : await visit.call('search', asked)
-    const stores = await storeNames(visit)
-    const kinds = Object.entries(foundLabels).map(([kind, { title }]) => {
-      const hits = items.filter((one) => one.kind === kind).map((one) => hitOf(one, stores))
+    const [stores, ways] = [await storeNames(visit), q === '' || only ? [] : waysOf(pages, q, visit.caller.role)]
+    const hits = [...items.map((one) => hitOf(one, stores)), ...ways]
+    const lists = Object.entries(foundLabels).map(([kind, { title }]) => {
+      const own = hits.filter((one) => one.kind === kind)
       const all = html`<a href="/search?kind=${kind}&amp;q=${encodeURIComponent(q)}">More of them</a>`
-      return { title, hits, rest: more.includes(kind as never) && (only ? 'There are more: type more of it.' : all) }
+      const rest = more.includes(kind as Found['kind']) && (only ? 'There are more: type more of it.' : all)
+      const list = html`<ul class="hits">${own.map(drawn)}</ul>${rest && html`<p class="small">${rest}</p>`}`
+      const beside = html`<span class="small quiet">${own.length}${rest && '+'}</span>`
+      return own.length > 0 && section(`g-${kind}`, title, list, beside)
     })
-    const ways = q === '' || only ? [] : waysOf(pages, q, visit.caller.role)
-    const groups = [...kinds, { title: 'Pages and actions', hits: ways, rest: false }]
-    const hits = groups.flatMap((group) => group.hits)
-    const count = hits.length > 0 ? counted(hits.length, 'thing') : 'nothing'
-    const heading = html`“<bdi>${q}</bdi>” finds ${more.length > 0 && 'more than '}${count}.`
-    const lists = groups.map(({ title, hits, rest }, at) => {
-      const list = html`<ul class="hits">${hits.map(drawn)}</ul>${rest && html`<p class="small">${rest}</p>`}`
-      const beside = html`<span class="small quiet">${hits.length}${rest && '+'}</span>`
-      return hits.length > 0 && section(`g${at}`, title, list, beside)
-    })
+    const heading = html`“<bdi>${q}</bdi>”: ${more.length > 0 && 'more than '}${hits.length || 'nothing'} found.`
     return {
       title: q === '' ? 'Search' : `Search: ${q}`,
       to: only ? undefined : meant(hits, q)?.to,

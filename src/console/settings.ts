@@ -66,7 +66,7 @@ async function settingsMain(visit: Visit, first?: Html): Promise<Html> {
   const good = tokens.items.filter(
     ({ revokedAt, expiresAt }) => revokedAt === null && (expiresAt === null || Date.parse(expiresAt) > visit.now),
   )
-  return html`<header class="title"><h1>Settings</h1><p>${headline(settings)} <span class="quiet">Read at the start from <span class="id">${settings.file}</span>: change the file, then restart.</span></p></header>
+  return html`<header class="title"><h1>Settings</h1><p>${headline(settings)} <span class="quiet">Read at the start from <code>${settings.file}</code>: change the file, then restart.</span></p></header>
 ${first}
 <div class="split"><div class="stack wide">${secretsPart(settings, open, visit.now)}</div>
 <div class="stack">${section('secret-actions-h', 'Rotate', rotations(visit, settings, open))}</div></div>
@@ -93,14 +93,14 @@ function secretsPart(
 ): Html {
   const rows: SecretRow[] = [
     ...secrets.map(({ name, file, about, isSet, keyName, fault }) => ({
-      name: html`<span class="id">${name}</span>`,
+      name: html`<code>${name}</code>`,
       about,
       state: fault ? mark('stop', 'unreadable') : isSet ? mark('done', 'set') : mark('off', 'unset'),
       more:
         fault ??
         (keyName
           ? html`key <span class="id">${keyName}</span>${keyName === keyInUse && ', in use'}`
-          : html`or the file <span class="id">${file}</span>`),
+          : html`or the file <code>${file}</code>`),
     })),
     ...webhooks.map(({ id, state, createdAt, received, lastReceivedAt }) => ({
       name: html`webhook <span class="id">${id}</span>`,
@@ -210,7 +210,7 @@ function tokensPart({ caller, now }: Visit, total: number, good: readonly TokenV
       caption: 'Tokens that are good',
       rows: good,
       columns: [
-        ['Name', ({ name, hint }) => html`<span>${name} <small class="id">${hint}…</small></span>`],
+        ['Name', ({ name, hint }) => html`<span>${name} <small><code>${hint}…</code></small></span>`],
         ['Role', ({ role }) => role, 'top'],
         [
           'For',
@@ -303,8 +303,8 @@ const settingsTable = (caption: string, rows: readonly Setting[], fromOf: (row: 
     caption,
     rows,
     columns: [
-      ['Setting', ({ name }) => html`<span class="id">${name}</span>`],
-      ['Value', ({ value }) => html`<span class="id">${value}</span>`],
+      ['Setting', ({ name }) => html`<code>${name}</code>`],
+      ['Value', ({ value }) => html`<code>${value}</code>`],
       ['From', fromOf, 'top'],
     ],
   })

@@ -234,7 +234,7 @@ export const changesTable = (items: readonly Omit<ItemOf<'listSyncChanges'>, 'id
       [
         'Offer',
         ({ name, sku }) =>
-          html`<a href="/listings?q=${encodeURIComponent(sku)}"><bdi>${name}</bdi></a><small class="id">${sku}</small>`,
+          html`<a href="/listings?q=${encodeURIComponent(sku)}"><bdi>${name}</bdi></a><small><span class="id">${sku}</span></small>`,
       ],
       ['What', ({ field }) => fields[field] ?? field],
       ['Before', ({ before }) => before && html`<span><span class="from">${short(before)}</span></span>`, 'number'],

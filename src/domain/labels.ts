@@ -535,7 +535,7 @@ export const alertWords = {
 
 /** The kinds of things that a search finds, in their order. An open order that waits is held or in review. */
 export const foundLabels: Record<
-  'order' | 'product' | 'purchase' | 'delivery',
+  'order' | 'product' | 'purchase' | 'delivery' | 'way',
   { title: string; labels: Record<string, Label> }
 > = {
   order: { title: 'Orders', labels: { ...orderLabels, held: lineLabels.held, review: purchaseLabels.review } },
@@ -545,4 +545,5 @@ export const foundLabels: Record<
   },
   purchase: { title: 'Supplier orders', labels: purchaseLabels },
   delivery: { title: 'Deliveries', labels: deliveryLabels },
+  way: { title: 'Pages and actions', labels: {} },
 }
