@@ -154,23 +154,22 @@ document.addEventListener('keydown', (event) => {
   event.preventDefault()
   find?.select()
 })
+/** Puts a button after each id, which copies it whole. */
 function addCopies(within) {
   for (const id of within.querySelectorAll(':is(.id, [data-copy]):not(:is(label, summary) *)')) {
     id.insertAdjacentHTML('afterend', '<button class="copy" type="button">copy</button>')
     id.nextElementSibling.ariaLabel = `Copy ${id.textContent}`
   }
 }
-document.addEventListener('click', async ({ target }) => {
+document.addEventListener('click', async ({ target, detail }) => {
   if (!target.matches('.copy')) return
   const id = target.previousElementSibling
-  const word = await navigator.clipboard?.writeText(id.textContent).then(
-    () => 'Copied',
-    () => undefined,
-  )
+  const fault = navigator.clipboard ? await navigator.clipboard.writeText(id.textContent).catch(() => true) : true
   // Where the browser forbids it, the id is selected, and its reader copies it.
-  if (!word) getSelection().selectAllChildren(id)
-  target.textContent = word ?? 'Selected'
-  document.getElementById('said').textContent = `${target.textContent} ${id.textContent}`
+  if (fault) getSelection().selectAllChildren(id)
+  if (detail > 0) target.blur() // A live part with the focus would stay as it is.
+  target.textContent = fault ? 'selected' : 'copied'
+  document.getElementById('said')?.replaceChildren(`${fault ? 'Selected' : 'Copied'} ${id.textContent}`)
   setTimeout(() => target.replaceChildren('copy'), 2_000)
 })
 addCopies(document)

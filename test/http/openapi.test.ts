@@ -74,6 +74,7 @@ async function tour(world: ApiWorld, ask: TourAsk) {
   const held = (await ask('GET', '/purchases?state=planned')).body.data.items[0]?.id
   await ask('GET', `/purchases/${held}`)
   await ask('GET', '/waiting?cause=ceiling')
+  await ask('GET', '/search?q=1')
   await ask('POST', `/purchases/${held}/release`, { body: { ceiling: '500.00' } })
   await ask('POST', `/purchases/${held}/check`)
   await ask('POST', `/purchases/${held}/retry`)
