@@ -14,7 +14,7 @@ test('every setting is shown with its value, and whether it is a default', async
   const { page, api } = await worldOf()
   const { text } = await page('viewer', '/settings')
   for (const name of ['ordering.inFlight', 'backups.cron', 'console.url', 'syncCron', 'supplier.baseUrl']) {
-    expect(text).toContain(`<span class="id">${name}</span>`)
+    expect(text).toContain(`<code>${name}</code>`)
   }
   expect(text).toContain(api.config.supplier.baseUrl)
   expect(text).toContain('Every secret that is needed is set.')

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { plainText, withoutKeys } from '../../src/domain/free-text.ts'
+import { beginsWords, meant, plainText, typedText, withoutKeys } from '../../src/domain/free-text.ts'
 import { Secret } from '../../src/secret.ts'
 import { errorAnswer } from '../../src/supplier/records.ts'
 import { HOUR, known, MINUTE } from '../support/reviews.ts'
@@ -115,4 +115,31 @@ describe('a description', () => {
       expect(performance.now() - startedAt).toBeLessThan(5_000)
     },
   )
+})
+
+describe('what a person types', () => {
+  test('is looked for without what is invisible, and not beyond its greatest length', () => {
+    expect(typedText(' \u200b#1042\u202e ')).toBe('#1042')
+    expect(typedText('1\u00000\n42')).toBe('1 0 42')
+    expect(typedText('👩‍👩‍👧 x')).toBe('👩‍👩‍👧 x')
+    expect([...typedText('😀'.repeat(300))]).toHaveLength(200)
+    expect(typedText('ab  c', 4)).toBe('ab')
+    expect(typedText('\u200b\u0000')).toBe('')
+  })
+
+  test('names what has a word for each of its words', () => {
+    expect(beginsWords('Stop all buying freeze', 'STOP fre')).toBe(true)
+    expect(beginsWords('Stop all buying freeze', 'stop selling')).toBe(false)
+    expect(beginsWords('Stop all buying', 'top')).toBe(false)
+  })
+
+  test('means what is called exactly so, else the only thing that it finds', () => {
+    const [long, exact, other] = [{ name: '#1042' }, { name: '#104' }, { name: 'x', otherName: 'SKU-1' }]
+    expect(meant([long, exact], '104')).toBe(exact)
+    expect(meant([long, other], 'sku-1')).toBe(other)
+    expect(meant([long], '10')).toBe(long)
+    expect(meant([long, exact], '10')).toBeUndefined()
+    expect(meant([exact, { name: '104' }], '#104')).toBeUndefined()
+    expect(meant([], '10')).toBeUndefined()
+  })
 })
