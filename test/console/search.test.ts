@@ -101,6 +101,17 @@ describe('a search', () => {
     expect(await world.found('ingdoms')).toContain('“ ingdoms ”: nothing found.')
   })
 
+  test('says that there are more products, where some are found by SKU and by name alike', async () => {
+    const world = await worldOf()
+    for (let count = 10; count < 16; count += 1)
+      await offer(world, `both${count}`, { sku: `ZZ-${count}`, name: `ZZ ${count}` })
+    for (let count = 10; count < 22; count += 1)
+      await offer(world, `name${count}`, { sku: `S-${count}`, name: `ZZ game ${count}` })
+    const { body } = await world.ask('GET', '/search?q=zz')
+    expect(body.data.items).toHaveLength(10)
+    expect(body.data).toMatchObject({ more: ['product'] })
+  })
+
   test('opens pages, and the forms of actions for those who may use them', async () => {
     const { found } = await worldOf()
     expect(await found('alerts')).toBe('/alerts')

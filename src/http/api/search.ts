@@ -99,7 +99,8 @@ export function searchOperations({ ordering: { db }, stores }: ApiContext) {
     ]
     const others =
       first.length < limit ? await Promise.all(names.map((name) => db.query(offersByWord(name, limit)))) : []
-    const found = new Map([...first, ...others.flat()].slice(0, limit).map((offer) => [offer.productId, offer]))
+    const offers = new Map([...first, ...others.flat()].map((offer) => [offer.productId, offer]))
+    const found = new Map([...offers].slice(0, limit))
     const ids = stores.map(({ id }) => id)
     const products = [...found.keys()]
     const sold = await Promise.all(ids.map((id) => db.query(listingsOfProducts(id, products))))
