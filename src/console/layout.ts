@@ -65,7 +65,7 @@ ${head(title)}
 <body>
 <a class="skip" href="#main">Skip to the page</a>
 <div class="pier">
-<header><a class="brand" href="/overview">${BRAND}</a><p class="live" id="live-mark" data-stream="${stream}"><span hidden>${mark('done', 'live')}</span><span hidden>${mark('stop', 'stale')}</span> <span class="quiet"><span class="hide">as of </span>${clockTag(readAt, now)}</span></p><a class="open look" href="/search">Search</a><a class="open" href="#menu">Menu</a></header><form class="find" role="search" aria-label="Everything" action="/search"><input type="search" name="q" placeholder="Search" aria-label="Search orders, products, deliveries, pages" aria-keyshortcuts="/" maxlength="200" autocomplete="off"><kbd aria-hidden="true">/</kbd></form>
+<header><a class="brand" href="/overview">${BRAND}</a><p class="live" id="live-mark" data-stream="${stream}"><span hidden>${mark('done', 'live')}</span><span hidden>${mark('stop', 'stale')}</span> <span class="quiet"><span class="hide">as of </span>${clockTag(readAt, now)}</span></p><a class="open look" href="/search">Search</a><a class="open" href="#menu">Menu</a></header><form class="find" role="search" aria-label="Everything" action="/search"><input type="search" name="q" placeholder="Search" aria-label="Find orders, products, deliveries, pages" aria-keyshortcuts="/" maxlength="200" autocomplete="off"><kbd aria-hidden="true">/</kbd></form>
 <nav id="menu" aria-label="Pages">
 <a class="shut" href="#top">Close</a>
 ${live({ tag: 'div', id: 'counts', class: 'counts', from, content: standing(frame) })}
@@ -76,7 +76,7 @@ ${live({ tag: 'div', id: 'counts', class: 'counts', from, content: standing(fram
 ${STALE}
 ${notice && noticeLine(notice)}
 ${main}
-<footer><p><span id="zone">All times are UTC.</span> ${about}</p></footer><p class="hide" id="said" role="status"></p>
+<footer><p><span id="zone">All times are UTC.</span> ${about}</p></footer><p class="hide" id="said" aria-live="polite"></p>
 </main>
 </body>
 </html>

@@ -15,7 +15,7 @@ const openSearch = async (options: Parameters<typeof openPage>[0] = {}) => {
   return { world, page, go: (path: string) => page.goto(`${origin}${path}`) }
 }
 const isFocused = (field: Locator) => field.evaluate((one) => one.matches(':focus'))
-const FIELD = 'Search orders, products, deliveries, pages'
+const FIELD = 'Find orders, products, deliveries, pages'
 
 describe.skipIf(!hasBrowser)(`the search (${hasBrowser ? 'Chromium' : skipText})`, () => {
   test('is reached by / from every page, and opens a single hit with Enter', async () => {
@@ -90,7 +90,7 @@ describe.skipIf(!hasBrowser)(`the copy of an id (${hasBrowser ? 'Chromium' : ski
     expect(Math.min(width, height)).toBeGreaterThanOrEqual(24)
     await button.focus()
     await page.keyboard.press('Enter')
-    await page.getByRole('status').getByText(`Copied ${text}`).waitFor()
+    await page.locator('#said').getByText(`Copied ${text}`).waitFor()
     expect(await page.evaluate('navigator.clipboard.readText()')).toBe(text)
     await expect.poll(() => button.innerText()).toBe('copy')
   })
@@ -114,7 +114,7 @@ describe.skipIf(!hasBrowser)(`the copy of an id (${hasBrowser ? 'Chromium' : ski
     const link = page.locator('.hits a').first()
     await page.locator('.hits .copy').first().click()
     await page
-      .getByRole('status')
+      .locator('#said')
       .getByText(/^Selected dlv_/)
       .waitFor()
     expect(await page.evaluate('String(getSelection())')).toBe(await link.innerText())
