@@ -141,7 +141,7 @@ function contentOf(order: OrderHistoryView, claims: Piece, around: Around): Html
   const { visit, stores, waits } = around
   const here = orderPath(order)
   const name = storeName(stores, order.store)
-  return html`<header class="title"><p class="trail"><a href="/orders">Orders</a> / <a href="/orders?store=${encodeURIComponent(order.store)}">${name}</a></p><h1>Order <bdi data-copy>${numberOf(order)}</bdi></h1>
+  return html`<header class="title"><p class="trail"><a href="/orders">Orders</a> / <a href="/orders?store=${encodeURIComponent(order.store)}">${name}</a> / <span class="id">${numberOf(order)}</span></p><h1>Order ${numberOf(order)}</h1>
 ${live({ tag: 'div', id: 'standing', from: `${here}/parts/standing`, content: standing(order, visit.now) })}</header>
 ${live({ id: 'answer', labelledBy: 'ans-h', from: `${here}/parts/answer`, content: answerOf(order, waits, name, visit) })}
 <div class="split">
