@@ -56,6 +56,8 @@ export const duties = (all: readonly Duty[], now: number): Html =>
 
 export interface LogEvent {
   at: string
+  /** The last instant of several events that are one entry. */
+  until?: string | undefined
   sign: Sign
   what: Piece
   /** The line that the entry is about. */
@@ -63,8 +65,16 @@ export interface LogEvent {
   detail?: Piece
   /** True for a detail that matters little. */
   isQuiet?: boolean
-  /** Request and answer, behind a click. */
-  more?: { summary: string; text: string } | undefined
+  /** True for a step towards the next event of its line: it stands behind that event. */
+  isStep?: boolean
+  /** Equal runs are one entry while no other event of their track is between them: `words` have the count between them. */
+  run?: { words: readonly [string, string]; detail: string } | undefined
+  /** Which events belong together; default: those of one `tag`. */
+  track?: string
+  /** What a row of a table says of the event; default: `what` and `detail`. */
+  cells?: readonly [what: Piece, detail: Piece]
+  /** Behind a click: the events that are one entry, and request and answer. */
+  more?: { summary: string; text: string; rows?: readonly LogEvent[] } | undefined
 }
 
 /** A person should see a pause that is longer than this. */
@@ -74,30 +84,71 @@ const GAP_MS = 10_000
 export function timeline(events: readonly LogEvent[], now: number): Html {
   return html`<ol class="log">${events.map((event, index) => {
     const before = events[index - 1]
-    const pause = before ? Date.parse(event.at) - Date.parse(before.at) : 0
+    const pause = before ? Date.parse(event.at) - Date.parse(before.until ?? before.at) : 0
     const gap = pause > GAP_MS && html`<li class="gap"><p>${duration(pause)} later</p></li>\n`
     const day = dayIn(event.at, now)
     const isOther = day !== dayIn(before?.at ?? now, now) && html`<li class="day"><p>${day}</p></li>\n`
-    return html`${gap}${isOther}<li>${clockTag(event.at, Date.parse(event.at), 'milliseconds')}${sign(event.sign)}<div><h3>${event.what}${event.tag && html` <span class="tag">${event.tag}</span>`}</h3>${event.detail && html`<p${event.isQuiet && html` class="quiet"`}>${event.detail}</p>`}${event.more && html`<details class="more"><summary>${event.more.summary}</summary><pre tabindex="0">${event.more.text}</pre></details>`}</div></li>\n`
+    return html`${gap}${isOther}<li>${clockTag(event.at, Date.parse(event.at), 'milliseconds')}${sign(event.sign)}<div><h3>${event.what}${event.tag && html` <span class="tag">${event.tag}</span>`}</h3>${event.detail && html`<p${event.isQuiet && html` class="quiet"`}>${event.detail}</p>`}${moreOf(event)}</div></li>\n`
   })}</ol>`
 }
 
-/** Joins equal quiet events in a row, with their count and the last instant. So reads that brought no news are shown once. */
+const moreOf = ({ more, at: first }: LogEvent): Piece =>
+  more &&
+  html`<details class="more"><summary>${more.summary}</summary>${
+    more.rows &&
+    html`<div class="scroll" role="region" aria-label="${more.summary}" tabindex="0"><table class="tight"><thead><tr><th scope="col">At</th><th scope="col">What</th><th scope="col">Details</th></tr></thead><tbody>
+${more.rows.map(({ at, what, detail, cells = [what, detail] }) => html`<tr><th scope="row">${clockTag(at, Date.parse(first))}</th><td>${cells[0]}</td><td>${cells[1]}</td></tr>\n`)}</tbody></table></div>`
+  }${more.text && html`<pre tabindex="0">${more.text}</pre>`}</details>`
+
+/** Folds equal events in a row into one entry, and steps behind the event that they led to. The first event gives the instant. */
 export function folded<E extends LogEvent>(events: readonly E[]): E[] {
   const runs: E[][] = []
-  const textOf = ({ what, detail, tag }: E) => `${what} ${detail} ${tag}`
+  const newest = new Map<string, E[]>()
   for (const event of events) {
-    const run = runs.at(-1)
-    const [first] = run ?? []
-    if (first?.isQuiet && !first.more && textOf(first) === textOf(event)) run?.push(event)
-    else runs.push([event])
+    const run = newest.get(trackOf(event))
+    if (run?.[0] && sameOf(run[0]) !== undefined && sameOf(run[0]) === sameOf(event)) run.push(event)
+    else {
+      newest.set(trackOf(event), [event])
+      runs.push(newest.get(trackOf(event)) ?? [])
+    }
   }
-  return runs.flatMap((run) => {
-    const [first, last] = [run[0], run.at(-1)]
-    if (!first || !last || run.length === 1) return run
-    const until = clockTag(last.at, Date.parse(first.at))
-    return [{ ...first, detail: html`${first.detail} ${run.length} times until ${until}.` }]
-  })
+  const entries: E[] = []
+  const steps = new Map<string, E[]>()
+  for (const event of runs.map(joined)) {
+    const own = steps.get(trackOf(event)) ?? []
+    if (event.isStep) steps.set(trackOf(event), [...own, event])
+    else entries.push(withSteps(event, own))
+    if (!event.isStep && own.length > 0) steps.delete(trackOf(event))
+  }
+  // Steps that have led to nothing yet stand behind the first of them.
+  const open = [...steps.values()].flatMap(([first, ...rest]) => (first ? [withSteps(first, rest)] : []))
+  return [...entries, ...open].sort((a, b) => Date.parse(a.at) - Date.parse(b.at))
+}
+
+const trackOf = ({ track, tag = '' }: LogEvent): string => track ?? tag
+
+const sameOf = ({ run, isQuiet, more, what, detail }: LogEvent): string | undefined =>
+  run ? `${run.words} ${run.detail}` : isQuiet && !more ? `${what} ${detail}` : undefined
+
+function joined<E extends LogEvent>(run: readonly E[]): E {
+  const [first, last] = [run[0] as E, run.at(-1) as E]
+  if (run.length === 1) return first
+  const times = `${run.length} times`
+  const [before, after] = first.run?.words ?? [html`${first.what},`, '']
+  return {
+    ...first,
+    until: last.until ?? last.at,
+    what: html`${before} ${times}${after}`,
+    detail: html`${first.run?.detail ?? first.detail} Last ${clockTag(last.at, Date.parse(first.at))}.`,
+    more: { summary: times, text: last.more?.text ?? '', rows: run },
+  }
+}
+
+function withSteps<E extends LogEvent>(event: E, steps: readonly E[]): E {
+  if (steps.length === 0) return event
+  const text = [...steps, event].flatMap(({ more }) => more?.text || []).join('\n\n')
+  const rows = [...steps, ...(event.more?.rows ?? [event])].sort((a, b) => Date.parse(a.at) - Date.parse(b.at))
+  return { ...event, more: { summary: `${rows.length} steps${text && ', with request and answer'}`, text, rows } }
 }
 
 /** Draws a notice: the answer to a click, or what a page has to say before all else. */

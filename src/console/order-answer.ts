@@ -2,14 +2,23 @@
 
 import { counted, money as moneyText } from '../domain/figures.ts'
 import { type Html, html, type Piece } from '../domain/html.ts'
-import { helpLabels, holdLabels, orderLabels, type Sign, waitLabels } from '../domain/labels.ts'
+import {
+  helpLabels,
+  holdLabels,
+  lineLabels,
+  noMarginLabels,
+  orderLabels,
+  type Sign,
+  waitLabels,
+} from '../domain/labels.ts'
 import { currentParts } from '../domain/store-order.ts'
 import { waitCauses } from '../domain/waiting.ts'
 import type { AnswerOf } from '../http/api/table.ts'
 import { type Figure, figures } from './lists.ts'
-import { sign } from './marks.ts'
+import { sign, stateMark } from './marks.ts'
 import { orderPath } from './orders.ts'
 import type { Visit } from './page.ts'
+import { table } from './tables.ts'
 import { detailOf, helpOf, type WaitingItem } from './waiting.ts'
 import { ageOf, ageTag, clockTag, countedInWords, money, sentenceOf, sentenceStart } from './words.ts'
 
@@ -17,7 +26,7 @@ type OrderHistoryView = AnswerOf<'viewOrderHistory'>
 
 interface Answer {
   sign: Sign
-  sentence: string
+  sentence: Piece
   about: Piece
   /** What helps, and when it goes on without a person. */
   then?: Piece
@@ -27,23 +36,125 @@ interface Answer {
 export function answerOf(order: OrderHistoryView, waits: readonly WaitingItem[], store: string, visit: Visit): Html {
   const { sign: kind, sentence, about, then } = waits.length > 0 ? waiting(order, waits, visit) : settled(order, store)
   return html`<div class="answer is-${kind === 'planned' ? 'off' : kind === 'review' ? 'held' : kind}"><h2 id="ans-h">${sign(kind)}<span>${sentence}</span></h2><p>${about}</p>
-${figures(moneyFigures(order, waits))}${then && html`<div class="then">${then}</div>`}</div>`
+${figures(moneyFigures(order, waits))}${then && html`<div class="then">${then}</div>`}</div>
+${stripOf(order, waits, visit.now)}
+${linesOf(order)}`
 }
 
-function unitsOf({ lines }: OrderHistoryView) {
+/** Draws how far an order is, in five steps. What is missing at the first unfinished step is marked there. */
+function stripOf(order: OrderHistoryView, waits: readonly WaitingItem[], now: number): Html {
+  const { delivered, wanted: ordered } = unitsOf(order, waits)
+  // Of an order that is fulfilled, nothing is missing: what has no key was taken back.
+  const wanted = order.state === 'fulfilled' ? delivered : ordered
+  const parts = order.lines.flatMap(({ purchases }) => currentParts(purchases))
+  const keys = order.lines.flatMap((line) => line.keys)
+  const newest = (all: readonly (string | null)[]) =>
+    all.reduce((last, at) => (at !== null && (last ?? '') < at ? at : last), null)
+  const bought = parts.filter(({ state }) => isBought(state))
+  const accepted = order.transitions.filter(({ after }) => after === 'accepted' || after === 'completed')
+  const counts = [
+    ['Bought', bought.reduce((sum, { quantity }) => sum + quantity, 0), newest(accepted.map(({ at }) => at))],
+    ['Keys', keys.length, newest(keys.map(({ storedAt }) => storedAt))],
+    ['Delivered', delivered, newest(keys.map(({ handedOverAt }) => handedOverAt))],
+  ] as const
+  const open = counts.findIndex(([, count]) => Math.max(count, delivered) < wanted)
+  const worst = worstOf(waits)
+  const cause = worst && waitLabels[worst.cause]
+  const ended = {
+    sign: order.state === 'cancelled' ? ('off' as const) : ('stop' as const),
+    word: orderLabels[order.state].word,
+  }
+  const missing = cause ?? (order.state === 'open' ? { sign: 'moving' as const, word: 'under way' } : ended)
+  const step = (kind: Sign, name: string, count: Piece, at: string | null, why: Piece = '') =>
+    html`<li${kind === 'done' && html` class="past"`}>${sign(kind)}<div><b>${name}</b> <span>${count}</span> <small>${why}${why && at && ', '}${at && clockTag(at, now, 'minutes')}</small></div></li>`
+  const opened = order.openings.length
+  return html`<ol class="strip" aria-label="How far it is">${step('done', 'Ordered', order.money.paid === null ? '' : 'and paid', order.receivedAt)}${counts.map(
+    ([name, count, at], index) => {
+      const known = Math.min(wanted, Math.max(count, delivered))
+      const kind = known >= wanted && wanted > 0 ? 'done' : index === open ? missing.sign : 'planned'
+      return step(kind, name, `${known} of ${wanted}`, at, index === open && wanted > 0 && missing.word)
+    },
+  )}${
+    order.keysPage
+      ? step(
+          opened === 0 || opened < delivered ? 'planned' : 'done',
+          'Opened',
+          `${opened} of ${delivered}`,
+          newest(order.openings.map(({ at }) => at)),
+        )
+      : step('off', 'Opened', 'not known here', null, 'it has no page of keys')
+  }</ol>`
+}
+
+const isBought = (state: string): boolean => ['accepted', 'completed', 'fulfilled'].includes(state)
+
+/** Draws each line with its sale price, its net cost and its margin, and the sum of them. */
+function linesOf({ lines, money: sum }: OrderHistoryView): Html {
+  const { wanted, delivered } = unitsOf({ lines }, [])
+  const isOne = lines.every((line) => line.money.saleCurrency === sum.saleCurrency)
+  const amount = (value: string | null, currency: string | null, isNamed: boolean) =>
+    value === null ? '–' : isNamed ? moneyText(value, null) : money(value, currency)
+  const named = (name: string, currency: string | null) => (currency === null ? name : `${name}, ${currency}`)
+  const sale = ({ sale, saleCurrency }: Sums) => amount(sale, saleCurrency, isOne)
+  const cost = ({ cost, currency, owedBack, refunded }: Sums): Piece => {
+    const back = [
+      Number(owedBack) > 0 && `${moneyText(owedBack, null)} owed back`,
+      Number(refunded) > 0 && `${moneyText(refunded, null)} came back`,
+    ]
+    return html`${amount(currency && cost, currency, true)}${back.some(Boolean) && html`<small>without ${back.filter(Boolean).join(', ')}</small>`}`
+  }
+  return html`<section class="stack" aria-labelledby="lines-h"><h2 id="lines-h">Lines</h2>${table({
+    caption: 'Lines of the order',
+    rows: lines,
+    columns: [
+      ['Line', ({ name, sku }) => html`<bdi>${name ?? sku}</bdi><small class="id">${sku}</small>`],
+      ['Keys', (line) => `${line.delivered} of ${line.quantity}`],
+      [named('Sale price', isOne ? sum.saleCurrency : null), (line) => sale(line.money), 'number'],
+      [named('Cost', sum.currency), (line) => cost(line.money), 'number'],
+      [named('Margin', sum.currency), (line) => marginOf(line.money), 'number'],
+      ['State', ({ state }) => stateMark(lineLabels[state]), 'top'],
+    ],
+    foot:
+      lines.length > 1 ? ['Order', `${delivered} of ${wanted}`, sale(sum), cost(sum), marginOf(sum), ''] : undefined,
+  })}</section>`
+}
+
+type Sums = Omit<OrderHistoryView['lines'][number]['money'], 'leastMargin'> & { leastMargin?: string | null }
+
+function marginOf({ margin, marginPercent, leastMargin, noMargin, currency }: Sums): Piece {
+  const why = noMargin && noMarginLabels[noMargin].means
+  if (margin !== null)
+    return html`${moneyText(margin, null)}<small>${marginPercent !== null && `${marginPercent} %`}${why && ' without the others'}</small>`
+  if (leastMargin != null)
+    return html`<span class="quiet">${moneyText(leastMargin, null)} at least</span><small>if the rest costs its ceiling</small>`
+  return html`–${currency !== null && html`<small>${why}</small>`}`
+}
+
+/** Counts the units of our lines. Units that the customer added later wait, and belong to no line yet. */
+function unitsOf({ lines }: Pick<OrderHistoryView, 'lines'>, waits: readonly WaitingItem[]) {
   const ours = lines.filter(({ state }) => state !== 'not_ours')
   const sum = (name: 'quantity' | 'delivered') => ours.reduce((total, line) => total + line[name], 0)
-  return { wanted: sum('quantity'), delivered: sum('delivered') }
+  const delivered = sum('delivered')
+  return {
+    wanted: Math.max(
+      sum('quantity'),
+      waits.reduce((all, { missing }) => all + missing, delivered),
+    ),
+    delivered,
+  }
+}
+
+function worstOf(waits: readonly WaitingItem[]): WaitingItem | undefined {
+  const rank = ({ cause }: WaitingItem): number => waitCauses.indexOf(cause)
+  return waits.toSorted((a, b) => rank(a) - rank(b))[0]
 }
 
 function waiting(order: OrderHistoryView, waits: readonly WaitingItem[], visit: Visit): Answer {
   const { now } = visit
-  const rank = ({ cause }: WaitingItem): number => waitCauses.indexOf(cause)
-  const [worst] = waits.toSorted((a, b) => rank(a) - rank(b))
+  const worst = worstOf(waits)
   if (!worst) return settled(order, '')
   const missing = waits.reduce((sum, one) => sum + one.missing, 0)
-  const { delivered } = unitsOf(order)
-  const total = missing + delivered
+  const { delivered, wanted: total } = unitsOf(order, waits)
   const what =
     total === 1
       ? 'The key is missing'
@@ -51,7 +162,7 @@ function waiting(order: OrderHistoryView, waits: readonly WaitingItem[], visit: 
         ? `All ${total} keys are missing`
         : `${countedInWords(missing, `of ${total} keys is missing`, `of ${total} keys are missing`)}`
   const { word, sign: kind } = waitLabels[worst.cause]
-  const product = order.lines.length > 1 ? `${worst.name ?? worst.sku}, ` : ''
+  const product = order.lines.length > 1 && html`<bdi>${worst.name ?? worst.sku}</bdi>, `
   const detail = detailOf({ ...worst, charged: null, nextAt: null }, now)
   const rest = delivered > 0 && ` ${delivered} of ${total} ${delivered === 1 ? 'is' : 'are'} with the store.`
   const next = worst.nextAt
@@ -60,10 +171,10 @@ function waiting(order: OrderHistoryView, waits: readonly WaitingItem[], visit: 
     Date.parse(next) > now &&
     html`<p>Next try by itself ${clockTag(next, now)}, in ${ageOf(new Date(now).toISOString(), Date.parse(next))}.</p>`
   }`
-  const because = `${product}${word.charAt(0).toLowerCase()}${word.slice(1)}`
+  const because = html`${product}${word.charAt(0).toLowerCase()}${word.slice(1)}`
   return {
     sign: kind,
-    sentence: `${what}: ${because}.`,
+    sentence: html`${what}: ${because}.`,
     about: html`The customer has waited since ${clockTag(worst.since, now, 'minutes')}, ${ageTag(worst.since, now)}. ${asSentence(detail)}${rest}`,
     then,
   }
@@ -85,7 +196,7 @@ function mostText({ lines }: OrderHistoryView, { help, purchaseId }: WaitingItem
 
 /** Says how an order stands for which no customer waits. */
 function settled(order: OrderHistoryView, store: string): Answer {
-  const { wanted, delivered } = unitsOf(order)
+  const { wanted, delivered } = unitsOf(order, [])
   const opened = order.openings.length
   if (wanted === 0) {
     return { sign: 'off', sentence: 'Nothing of it is bought here.', about: 'No line of it is one of the listings.' }

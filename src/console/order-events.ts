@@ -1,12 +1,12 @@
 /** What happened to an order, from the day it was placed to its latest update, as entries of its timeline. */
 
-import { counted } from '../domain/figures.ts'
+import { counted, duration } from '../domain/figures.ts'
 import { type Html, html } from '../domain/html.ts'
 import { clicksOf } from '../domain/key-page.ts'
-import { decisionLabels, plainName, purchaseLabels, type Sign } from '../domain/labels.ts'
+import { decisionLabels, plainName, purchaseLabels } from '../domain/labels.ts'
 import type { AnswerOf } from '../http/api/table.ts'
 import { inARow, type LogEvent } from './lists.ts'
-import { money, sentenceOf } from './words.ts'
+import { money, sentenceOf, sentenceStart } from './words.ts'
 
 type OrderHistoryView = AnswerOf<'viewOrderHistory'>
 
@@ -47,9 +47,11 @@ export function eventsOf(order: OrderHistoryView, store: string): OrderEvent[] {
       what: `${store} placed order ${order.reference}`,
       detail: `${counted(order.lines.length, 'line')}, ${counted(units, 'unit')}.`,
     },
-    ...[...purchases.values()].map(plannedEntry),
-    ...order.attempts.map((attempt) => attemptEntry(attempt, find(attempt.purchaseId), movedBy(attempt, left))),
-    ...keysEntries(order, left),
+    ...order.lines.flatMap((line) => line.purchases.flatMap((purchase) => againEntry(purchase, line))),
+    ...order.attempts.flatMap((attempt) =>
+      attemptEntry(attempt, order.attempts, find(attempt.purchaseId), movedBy(attempt, left)),
+    ),
+    ...keysEntries(order, left, find),
     ...[...left].flatMap((one) => transitionEntry(one, find(one.purchaseId))),
     ...order.updates.map((update) => updateEntry(update, store)),
     ...order.deliveries.map(
@@ -60,6 +62,7 @@ export function eventsOf(order: OrderHistoryView, store: string): OrderEvent[] {
         what: html`Delivery ${one.event ?? 'of an event that was not read'} arrived`,
         detail: html`<a class="id" href="/deliveries/${one.id}">${one.deliveryId}</a>, ${one.state}. It is a hint to read the order, and no proof.`,
         isQuiet: true,
+        isStep: one.state !== 'dead' && one.state !== 'quarantined' && one.purchaseId !== null,
         purchaseId: one.purchaseId ?? undefined,
       }),
     ),
@@ -67,7 +70,7 @@ export function eventsOf(order: OrderHistoryView, store: string): OrderEvent[] {
       const detail = `On the page of keys, from the network ${network}.`
       return { rank: 9, at, sign: 'done', what: 'The customer opened keys', detail, purchaseId }
     }),
-    ...order.outages.flatMap((outage) => outageEntries(outage, order.receivedAt)),
+    ...order.outages.map((outage) => outageEntry(outage, order.receivedAt)),
     ...deeds.map((deed) => deedEntry(deed, updated)),
   ]
   return entries
@@ -84,16 +87,14 @@ export function eventsOf(order: OrderHistoryView, store: string): OrderEvent[] {
     })
 }
 
-function plannedEntry({ purchase, line }: NonNullable<Found>): Entry {
-  const { generation, quantity, ceiling, currency } = purchase
-  return {
-    rank: 2,
-    at: purchase.createdAt,
-    sign: 'planned',
-    what: generation === 1 ? 'Purchase planned' : `Bought again: generation ${generation} planned`,
-    detail: html`${quantity} × <bdi>${line.name ?? line.sku}</bdi> for at most ${money(ceiling, currency)} each.`,
-    purchaseId: purchase.id,
-  }
+/** Returns the entry of a purchase that follows one of the same part for which the supplier made an order. Others have none. */
+function againEntry(purchase: Purchase, { purchases, name, sku }: NonNullable<Found>['line']): Entry[] {
+  const { part, generation, quantity, ceiling, currency, createdAt: at, supplierOrderId, id } = purchase
+  const earlier = purchases.find((one) => one.part === part && one.generation === generation - 1)
+  if (earlier?.supplierOrderId == null) return []
+  const what = supplierOrderId === null ? 'To be bought again' : 'Bought again'
+  const detail = html`${quantity} × <bdi>${name ?? sku}</bdi> for at most ${money(ceiling, currency)} each, in place of order <span class="id">${earlier.supplierOrderId}</span>.`
+  return [{ rank: 2, at, sign: 'planned', what, detail, purchaseId: id }]
 }
 
 /** An answer and the change that it causes are stored within this time of each other. The next try comes after this time. */
@@ -117,63 +118,81 @@ function movedBy(attempt: Attempt, left: Set<Transition>): Transition | undefine
   return undefined
 }
 
-function attemptEntry(attempt: Attempt, found: Found, moved: Transition | undefined): Entry {
-  const { at, number, purchaseId } = attempt
-  if (attempt.stage === 'sent') {
-    const detail =
-      number === 1
-        ? 'First attempt. The idempotency key makes an exact repeat safe.'
-        : `Attempt ${number}, under the same key and with the same bytes.`
-    const more = found && { summary: 'Request', text: requestText(found.purchase) }
-    return { rank: 4, at, sign: 'moving', what: 'Order sent to the supplier', detail, more, purchaseId }
+/** Returns the entry of a request: that of its answer, with both behind a click. What is sent has an entry until it is answered. */
+function attemptEntry(attempt: Attempt, all: readonly Attempt[], found: Found, moved: Transition | undefined): Entry[] {
+  const { at, number, purchaseId, kind, stage, status, requestId, supplierOrderId } = attempt
+  const other =
+    kind === 'place' &&
+    all.find(
+      (one) => one.purchaseId === purchaseId && one.number === number && one.kind === kind && one.stage !== stage,
+    )
+  const request = found ? requestText(found.purchase) : ''
+  if (stage === 'sent') {
+    const detail = number === 1 ? 'No answer so far.' : `Attempt ${number}, under the same key and with the same bytes.`
+    const more = { summary: 'Request', text: request }
+    return other ? [] : [{ rank: 4, at, sign: 'moving', what: 'Sent to the supplier', detail, more, purchaseId }]
   }
-  const { what, sign, why } = endWords(attempt, moved) ?? answerWords(attempt)
+  const end = endWords(attempt, moved)
+  const { what, sign, why, isStep, run } = end ?? answerWords(attempt, found)
   const state = moved && moved.before !== moved.after && html` State <strong>${moved.after}</strong>.`
   const facts = [
-    attempt.status !== null && html`HTTP ${attempt.status}`,
-    attempt.requestId !== null && html`request <span class="id">${attempt.requestId}</span>`,
-    attempt.supplierOrderId !== null && html`order <span class="id">${attempt.supplierOrderId}</span>`,
+    status !== null && html`HTTP ${status}`,
+    status !== null && other && `after ${duration(Date.parse(at) - Date.parse(other.at))}`,
+    requestId !== null && html`request <span class="id">${requestId}</span>`,
+    supplierOrderId !== null && html`order <span class="id">${supplierOrderId}</span>`,
   ].filter((fact) => fact !== false)
   const from = facts.length > 0 && html`From the supplier: ${inARow(facts, ', ')}. `
   const read = attempt.detail !== null && attempt.detail !== moved?.after && sentenceOf(attempt.detail)
-  const detail = html`${why && `${why} `}${from}${read}${state}`
-  const isPlace = attempt.kind === 'place' && attempt.status !== null
-  const more = isPlace ? { summary: 'Answer', text: answerText(attempt) } : undefined
-  return { rank: 5, at, sign, what, detail, isQuiet: attempt.kind !== 'place' && sign === 'moving', more, purchaseId }
+  const { amount = null, currency } = found?.purchase ?? {}
+  const charged = end && amount !== null && `It has charged ${money(amount, currency)}. `
+  const text = `${request}\n\n${answerText(attempt)}`
+  return [
+    {
+      ...{ rank: 5, at, sign, what, isStep, run, purchaseId },
+      detail: html`${why && `${why} `}${charged}${from}${read}${state}`,
+      isQuiet: kind !== 'place' && sign === 'moving',
+      cells: run && [`${status ?? ''} ${attempt.code ?? what}`, inARow(facts.slice(1), ', ')],
+      more: kind === 'place' && status !== null ? { summary: 'Request and answer', text } : undefined,
+    },
+  ]
 }
 
 /** Returns words for a read or look-up that ended a purchase or brought it to review; undefined: `answerWords` has the words. */
-function endWords({ kind }: Attempt, moved: Transition | undefined): ReturnType<typeof answerWords> | undefined {
+function endWords({ kind }: Attempt, moved: Transition | undefined): Words | undefined {
   if (kind === 'place' || !moved || !['failed', 'cancelled', 'review'].includes(moved.after)) return undefined
   const { became, sign } = purchaseLabels[moved.after]
   return moved.before === moved.after ? undefined : { what: became, sign }
 }
 
-function answerWords({ kind, status, class: given, detail }: Attempt): {
-  what: string
-  sign: Sign
-  why?: string
-} {
-  if (kind === 'read') return { what: 'Order read at the supplier', sign: 'moving' }
+type Words = Pick<Entry, 'sign' | 'isStep' | 'run'> & { what: string; why?: string }
+
+const UNCHARGED = 'Nothing was charged by these tries.'
+
+function answerWords({ kind, status, class: given, code, detail }: Attempt, found: Found): Words {
+  if (kind === 'read') return { what: 'Order read at the supplier', sign: 'moving', isStep: true }
   if (kind === 'look_up') {
-    if (detail?.startsWith('found')) return { what: 'Look-up: found', sign: 'done' }
+    if (detail?.startsWith('found')) return { what: 'Look-up: found', sign: 'done', isStep: true }
     if (detail === 'not found') {
       const why = 'New orders may take a while to be listed, so that one look proves nothing.'
-      return { what: 'Look-up: not in the supplier’s list', sign: 'moving', why }
+      return { what: 'Look-up: not in the supplier’s list', sign: 'moving', why, isStep: true }
     }
     return { what: 'Look-up failed', sign: 'review' }
   }
   switch (given) {
     case null:
-      return { what: 'The supplier accepted the order', sign: 'done' }
-    case 'refused':
-      return { what: 'The supplier refused the order', sign: 'stop', why: 'Nothing was charged.' }
-    case 'not_executed':
-      return {
-        what: status === null ? 'The order did not leave' : 'The supplier did not carry it out',
-        sign: 'moving',
-        why: 'Nothing was charged: it is sent again later.',
-      }
+      return { what: 'The supplier accepted the order', sign: 'done', isStep: true }
+    case 'refused': {
+      const words = ['Refused', code === null ? '' : `, ${plainName(code)}`] as const
+      const { part, generation = 0 } = found?.purchase ?? {}
+      const isTried = found?.line.purchases.some((one) => one.part === part && one.generation > generation)
+      const run = { words, detail: UNCHARGED }
+      return { what: words.join(''), sign: isTried ? 'held' : 'stop', why: 'Nothing was charged.', run }
+    }
+    case 'not_executed': {
+      const what = status === null ? 'The order did not leave' : 'The supplier did not carry it out'
+      const run = { words: [`${what},`, ''] as const, detail: UNCHARGED }
+      return { what, sign: 'moving', why: 'Nothing was charged: it is sent again later.', run }
+    }
     default:
       return {
         what: status === null ? 'The answer was lost' : 'The answer is not clear',
@@ -208,7 +227,11 @@ const answerText = ({ status, requestId, code, supplierOrderId, detail, answerDi
     .join('\n')
 
 /** Returns one entry for each commit that stored keys of a purchase. The entry shows the commit's change, taken out of `left`. */
-function keysEntries({ lines }: OrderHistoryView, left: Set<Transition>): Entry[] {
+function keysEntries(
+  { lines, attempts }: OrderHistoryView,
+  left: Set<Transition>,
+  find: (id: string) => Found,
+): Entry[] {
   const keys = lines.flatMap((line) => line.keys)
   return [...Map.groupBy(keys, ({ purchaseId, storedAt }) => `${purchaseId} ${storedAt}`).values()].flatMap((group) => {
     const [first] = group
@@ -217,32 +240,43 @@ function keysEntries({ lines }: OrderHistoryView, left: Set<Transition>): Entry[
     const moved = [...left].find((one) => one.purchaseId === purchaseId && one.at === at && one.input === 'read')
     if (moved) left.delete(moved)
     const state = moved && moved.before !== moved.after && html` State <strong>${moved.after}</strong>.`
-    const what = `${counted(group.length, 'key')} came`
-    const detail = html`Sealed and stored before anything else happened.${state}`
-    return [{ rank: 6, at, sign: 'done' as const, what, detail, isQuiet: !state, purchaseId }]
+    const found = find(purchaseId)
+    const sent = attempts.find((one) => one.purchaseId === purchaseId && one.stage === 'sent')
+    const units = found?.purchase.quantity ?? group.length
+    const what = html`${units === 1 ? 'The key' : group.length === units ? `All ${units} keys` : `${group.length} of ${units} keys`} of <bdi>${found?.line.name ?? found?.line.sku}</bdi> came`
+    const cost =
+      found && found.purchase.amount !== null && `Bought for ${money(found.purchase.amount, found.purchase.currency)}`
+    const took = sent && `${cost ? ', ' : ''}${duration(Date.parse(at) - Date.parse(sent.at))} after it was sent`
+    const detail = html`${(cost || took) && `${sentenceStart(`${cost || ''}${took || ''}`)}.`}${state}`
+    return [{ rank: 6, at, sign: 'done' as const, what, detail, purchaseId }]
   })
 }
 
-/** Returns the entry of a purchase's change. `sent` and `released` have none: the entry of the request shows that it was sent. */
+/** Returns the entry of a purchase's change. Some have none: the entry of the request, or of the hand-over, says the same. */
 function transitionEntry(one: Transition, found: Found): Entry[] {
-  if (one.row === 'sent' || one.row === 'released') return []
+  if (one.row === 'sent' || one.row === 'released' || one.after === 'fulfilled') return []
   const { at, purchaseId } = one
   const times = one.times > 1 ? ` ${counted(one.times, 'time')} in a row.` : ''
   const said = one.detail === null ? '' : sentenceOf(one.detail)
   if (one.row === 'held') {
     const { holdReason, note } = found?.purchase ?? {}
     const detail = `${sentenceOf(one.detail ?? (holdReason ? (note ?? '') : ''))}${times} Nothing is sent meanwhile.`
-    return [{ rank: 5, at, sign: 'held', what: 'Held', detail: detail.replace(/^\.?\s/, ''), purchaseId }]
+    const text = detail.replace(/^\.?\s/, '')
+    const run = { words: ['Held', ''] as const, detail: text }
+    return [{ rank: 5, at, sign: 'held', what: 'Held', detail: text, run, purchaseId }]
   }
   if (one.before === one.after) {
-    const what = one.row === 'none' ? `News without effect: ${plainName(one.input)}` : plainName(one.row)
-    return [{ rank: 5, at, sign: 'off', what, detail: `${said}${times}`, isQuiet: true, purchaseId }]
+    const what = one.row === 'none' ? `News without effect: ${plainName(one.input)}` : sentenceStart(plainName(one.row))
+    const isStep = one.row === 'none'
+    return [{ rank: 5, at, sign: 'off', what, detail: `${said}${times}`, isQuiet: true, isStep, purchaseId }]
   }
   const { became: what, sign } = purchaseLabels[one.after]
   const isCurrent = found?.purchase.state === 'review' && one.after === 'review'
   const why = isCurrent && found.purchase.note !== null ? sentenceOf(found.purchase.note) : said
   const detail = html`${why}${why && ' '}State <strong>${one.after}</strong>.`
-  return [{ rank: 7, at, sign, what, detail, purchaseId }]
+  // What follows says the same: the hand-over, the next request, or the answer that is awaited.
+  const isStep = ['planned', 'waiting', 'sending', 'accepted', 'completed'].includes(one.after)
+  return [{ rank: 7, at, sign, what, detail, isStep, purchaseId }]
 }
 
 const updateWords: Record<string, string> = {
@@ -264,22 +298,25 @@ function updateEntry({ type, about, ...update }: Update, store: string): Entry {
         ? `${counted(keys, 'key')} handed over to ${store}`
         : `${store} ${updateWords[type] ?? 'heard that the line is complete'}`
     const detail = html`${code}, confirmed${update.attempts > 1 && ` at attempt ${update.attempts}`}.`
-    return { rank: 8, at: update.doneAt, sign: 'done', what, detail, isQuiet: true, purchaseId }
+    return { rank: 8, at: update.doneAt, sign: 'done', what, detail, isQuiet: true, purchaseId, track: 'update' }
   }
   const isDead = update.state === 'dead'
   const what = isDead ? `${store} did not take an update` : `An update for ${store} waits`
   const tried = update.attempts > 0 && ` ${counted(update.attempts, 'attempt')}.`
   const detail: Html = html`${code}.${tried}${update.lastError !== null && ` ${sentenceOf(update.lastError)}`}`
-  return { rank: 8, at: update.createdAt, sign: isDead ? 'stop' : 'moving', what, detail, purchaseId }
+  return { rank: 8, at: update.createdAt, sign: isDead ? 'stop' : 'moving', what, detail, purchaseId, track: 'update' }
 }
 
-function outageEntries({ beganAt, endedAt, error }: OrderHistoryView['outages'][number], receivedAt: string): Entry[] {
-  const isBefore = Date.parse(beganAt) < Date.parse(receivedAt)
-  const at = isBefore ? receivedAt : beganAt
-  const detail = `It ${error}${isBefore ? `, since ${beganAt}` : ''}.`
-  const began: Entry = { rank: 1, at, sign: 'stop', what: 'The supplier does not answer', detail }
-  if (endedAt === null) return [began]
-  return [began, { rank: 1, at: endedAt, sign: 'done', what: 'The supplier answers again' }]
+function outageEntry({ beganAt, endedAt, error }: OrderHistoryView['outages'][number], receivedAt: string): Entry {
+  const at = Date.parse(beganAt) < Date.parse(receivedAt) ? receivedAt : beganAt
+  const lasted = endedAt && `It lasted ${duration(Date.parse(endedAt) - Date.parse(beganAt))}.`
+  const what = `The supplier ${endedAt ? 'did' : 'does'} not answer`
+  const words = ['The supplier did not answer', ''] as const
+  const run = { words, detail: 'What was to be sent waited meanwhile.' }
+  const cells = [`It ${error}`, lasted ?? 'It does not answer so far.'] as const
+  const detail = html`It ${error}. ${lasted}`
+  const until = endedAt ?? undefined
+  return { rank: 1, at, until, sign: endedAt ? 'off' : 'stop', what, detail, run, track: 'outage', cells }
 }
 
 const deedWords: Record<string, string> = {

@@ -143,7 +143,7 @@ function contentOf(order: OrderHistoryView, claims: Piece, around: Around): Html
   const name = storeName(stores, order.store)
   return html`<header class="title"><p class="trail"><a href="/orders">Orders</a> / <a href="/orders?store=${encodeURIComponent(order.store)}">${name}</a> / <span class="id">${numberOf(order)}</span></p><h1>Order ${numberOf(order)}</h1>
 ${live({ tag: 'div', id: 'standing', from: `${here}/parts/standing`, content: standing(order, visit.now) })}</header>
-${live({ id: 'answer', labelledBy: 'ans-h', from: `${here}/parts/answer`, content: answerOf(order, waits, name, visit) })}
+${live({ id: 'answer', class: 'stack wide', labelledBy: 'ans-h', from: `${here}/parts/answer`, content: answerOf(order, waits, name, visit) })}
 <div class="split">
 ${live({ id: 'log', labelledBy: 'log-h', from: `${here}/parts/log?${visit.query.toString()}`, content: logOf(order, visit, name) })}
 <div class="stack wide">
@@ -154,20 +154,9 @@ ${section('whole-h', 'The whole order', wholeOf(order, name, around))}
 }
 
 function standing(order: OrderHistoryView, now: number): Html {
-  const ours = order.lines.filter(({ state }) => state !== 'not_ours')
-  const wanted = ours.reduce((sum, { quantity }) => sum + quantity, 0)
-  const delivered = ours.reduce((sum, line) => sum + line.delivered, 0)
   const lines = order.lines.map((line) => ({ ...line, waitsFor: waitsFor(line) }))
-  const keys =
-    wanted === 0
-      ? 'No line of it is one of the listings: nothing is bought.'
-      : delivered === wanted
-        ? `${wanted === 1 ? 'Its key is' : `All ${wanted} keys are`} with the store.`
-        : wanted === 1
-          ? 'Its key is not with the store.'
-          : `${delivered} of ${wanted} keys ${delivered === 1 ? 'is' : 'are'} with the store.`
   const cancelled = order.cancelRequestedAt !== null && html` Cancelled ${clockTag(order.cancelRequestedAt, now)}.`
-  return html`<p>${orderMark({ state: order.state, lines: lines as never })} <span class="quiet">Received ${ago(order.receivedAt, now)}, ${clockTag(order.receivedAt, now)}. ${keys}${cancelled}</span></p>`
+  return html`<p>${orderMark({ state: order.state, lines: lines as never })} <span class="quiet">Received ${ago(order.receivedAt, now)}, ${clockTag(order.receivedAt, now)}.${cancelled}</span></p>`
 }
 
 const isHeld = ({ state, holdReason }: Purchase): boolean =>
@@ -244,11 +233,7 @@ const KEYS_SHOWN = 20
 function lineFacts(line: Line, current: readonly Purchase[], now: number): Fact[] {
   const [first] = current
   const one = current.length === 1 ? first : undefined
-  const charged = line.purchases.filter(({ amount }) => amount !== null)
   return [
-    ['SKU', html`<span class="id">${line.sku}</span>`],
-    ['Quantity', `${line.delivered} of ${line.quantity} handed over`],
-    charged.length > 0 && ['Cost', mostOf(charged)],
     first && isHeld(first) && line.cost && ['Cost now', `${money(line.cost, line.currency)} a unit`],
     first && ['Ceiling', `${money(first.ceiling, first.currency)} a unit`],
     one?.supplierOrderId != null && ['Supplier order', html`<span class="id">${one.supplierOrderId}</span>`],

@@ -16,6 +16,8 @@ export interface Table<R> {
   caption: string
   columns: readonly Column<R>[]
   rows: readonly R[]
+  /** The cells of a last row, which sums the others. */
+  foot?: readonly Piece[] | undefined
   /** Whether values are short, so that a phone shows two beside each other. */
   isPairs?: boolean
   /** The text where there are no rows. It says which rows would be here, and where they come from. */
@@ -24,20 +26,22 @@ export interface Table<R> {
 
 export type None = readonly [title: string, about: Piece]
 
-export function table<R>({ caption, columns, rows, isPairs, none }: Table<R>): Html {
+export function table<R>({ caption, columns, rows, foot, isPairs, none }: Table<R>): Html {
   if (none && rows.length === 0) return empty(...none)
-  const [first, ...others] = columns
-  const cellOf = ([head, cell, kind]: Column<R>, row: R): Html => {
+  const [, ...others] = columns
+  const cellOf = ([head, , kind]: Column<R>, content: Piece): Html => {
     const { classes, isNamed } = kind ? kinds[kind] : { classes: '', isNamed: true }
-    return html`<td role="cell"${classes && html` class="${classes}"`}${isNamed && html` data-label="${head}"`}>${cell(row)}</td>`
+    return html`<td role="cell"${classes && html` class="${classes}"`}${isNamed && html` data-label="${head}"`}>${content}</td>`
   }
+  const rowOf = ([head, ...cells]: readonly Piece[]): Html =>
+    html`<tr role="row"><th scope="row" role="rowheader">${head}</th>${others.map((column, index) => cellOf(column, cells[index]))}</tr>\n`
   const head = columns.map(
     ([name, , kind]) =>
       html`<th scope="col" role="columnheader"${kind?.endsWith('number') && html` class="num"`}>${name}</th>`,
   )
   return html`<table class="rows${isPairs && ' pairs'}" role="table"><caption class="hide">${caption}</caption>
 <thead role="rowgroup"><tr role="row">${head}</tr></thead>
-<tbody role="rowgroup">${rows.map((row) => html`<tr role="row"><th scope="row" role="rowheader">${first?.[1](row)}</th>${others.map((column) => cellOf(column, row))}</tr>\n`)}</tbody></table>`
+<tbody role="rowgroup">${rows.map((row) => rowOf(columns.map(([, cell]) => cell(row))))}</tbody>${foot && html`<tfoot role="rowgroup">${rowOf(foot)}</tfoot>`}</table>`
 }
 
 /** Draws the numbers of a plot, in a region that the keyboard can reach. */

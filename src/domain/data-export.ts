@@ -23,7 +23,7 @@ export const orderColumns = {
   waitsFor: 'what keeps the line: review, or a hold',
   unitPrice: 'what the customer paid for one unit, where the store says so',
   unitPriceCurrency: 'currency of unitPrice',
-  cost: 'what its purchases cost, as far as it is known; refunds are not taken off',
+  cost: 'what its purchases cost, as far as it is known, without what came back or is owed back',
   costCurrency: 'currency of cost',
   supplierOrders: "the supplier's ids of the orders that were placed for it",
 } as const

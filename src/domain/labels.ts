@@ -11,7 +11,7 @@ import type { HeldReason } from './pricing.ts'
 import type { Unclear } from './publication.ts'
 import type { PurchaseState } from './purchase.ts'
 import type { WayIntoReview } from './purchase-table.ts'
-import type { LineState, OrderState } from './store-order.ts'
+import type { LineState, NoMargin, OrderState } from './store-order.ts'
 import type { WaitReason } from './store-update.ts'
 import type { WaitCause, WaitHelp } from './waiting.ts'
 
@@ -86,6 +86,12 @@ export const lineLabels: Record<LineState, Label> = {
     sign: 'off',
     means: 'it was cancelled, or an operator closed it: no keys but the `delivered` ones come',
   },
+}
+
+export const noMarginLabels: Record<NoMargin, Pick<Label, 'means'>> = {
+  no_sale_price: { means: 'the store does not state the price' },
+  other_currency: { means: 'the price is in another currency than the cost' },
+  keys_missing: { means: 'not all of its keys are with the store' },
 }
 
 /** `became`: the change into the state, as an entry of an order's timeline. */

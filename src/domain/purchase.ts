@@ -262,14 +262,21 @@ type Spent = Pick<PurchaseFacts, 'state' | 'refundedAt'> & { writtenOffAt: numbe
 export const keepsMoney = ({ state, refundedAt, writtenOffAt }: Spent): boolean =>
   state === 'failed' && refundedAt === null && writtenOffAt === null
 
-/** What the supplier has charged for purchases, what it gave back, and what is owed back for those that failed. In minor units. */
-export function chargesOf(purchases: readonly (Spent & { amountMinor: number | null })[]) {
+/** A purchase with what the supplier has charged for it, as far as that is known. */
+export type Charged = Spent & { amountMinor: number | null }
+
+/**
+ * What the supplier has charged for purchases, what it gave back, and what is owed back for those that failed. The rest is
+ * what they cost. In minor units.
+ */
+export function chargesOf(purchases: readonly Charged[]) {
   const sum = (isOne: (one: Spent) => boolean) =>
     purchases.reduce((total, one) => total + (isOne(one) ? (one.amountMinor ?? 0) : 0), 0)
   return {
     chargedMinor: sum(() => true),
     refundedMinor: sum(({ refundedAt }) => refundedAt !== null),
     owedBackMinor: sum(keepsMoney),
+    costMinor: sum((one) => one.refundedAt === null && !keepsMoney(one)),
   }
 }
 

@@ -2,7 +2,8 @@
  * The public states of a store order and its lines. They are derived from the purchases and never stored.
  */
 import type { HoldReason, TakenBackBy } from './hold.ts'
-import { finalStates, isOver, type PurchaseState } from './purchase.ts'
+import { scale } from './money.ts'
+import { type Charged, chargesOf, finalStates, isOver, mostOf, type PurchaseState } from './purchase.ts'
 
 export const lineStates = ['not_ours', 'open', 'held', 'partly_fulfilled', 'fulfilled', 'failed', 'cancelled'] as const
 export type LineState = (typeof lineStates)[number]
@@ -109,6 +110,88 @@ export const mayClose = (
 ): boolean =>
   lines.every(({ purchases }) => purchases.every(({ state }) => finalStates.includes(state))) &&
   keys.every((key) => key.begunAt === null || key.handedOverAt !== null)
+
+export const noMarginReasons = ['no_sale_price', 'other_currency', 'keys_missing'] as const
+/** Why a line has no margin. */
+export type NoMargin = (typeof noMarginReasons)[number]
+
+/** What a line or an order was sold for, what it cost, and the rest. Amounts in minor units. */
+export interface Earning extends ReturnType<typeof chargesOf> {
+  /** Null where the store does not state the price of a unit. */
+  saleMinor: number | null
+  saleCurrency: string | null
+  /** Of the cost and the margins; null without a purchase. */
+  currency: string | null
+  /** Null before the store has all keys, and where the sale price is not known or is in another currency than the cost. */
+  marginMinor: number | null
+  /** The margin as a percentage of its sale price, such as `9.1`, rounded towards 0; null where there is none. */
+  marginPercent: string | null
+  /** The margin of a line whose missing keys are still bought, if each of them costs its ceiling; otherwise null. */
+  leastMarginMinor: number | null
+  noMargin: NoMargin | null
+}
+
+type Bought = PartFacts & Charged & { ceilingMinor: number; currency: string }
+
+/** @param purchases those of the line @param sold the line as its store ordered it */
+export function earningOf(
+  purchases: Bought[],
+  sold: { quantity: number; unitPriceMinor: number | null; currency: string | null },
+): Earning {
+  const [first] = purchases
+  const wanted = first ? unitsWanted(purchases) : sold.quantity
+  const saleMinor = sold.unitPriceMinor === null || sold.currency === null ? null : sold.unitPriceMinor * wanted
+  const currency = first?.currency ?? null
+  const charges = chargesOf(purchases)
+  const isWhole = delivered(purchases) >= wanted
+  const noMargin =
+    saleMinor === null
+      ? 'no_sale_price'
+      : currency !== null && currency !== sold.currency
+        ? 'other_currency'
+        : isWhole
+          ? null
+          : 'keys_missing'
+  const current = currentParts(purchases).filter((part) => !isTakenBack(part))
+  const isMoving = current.length > 0 && current.every(({ state }) => !isOver(state))
+  const unpaid = current.filter(({ amountMinor, state }) => amountMinor === null && state !== 'fulfilled')
+  const restMinor = unpaid.reduce((sum, part) => sum + mostOf(part), 0)
+  const marginMinor = saleMinor === null || noMargin !== null ? null : saleMinor - charges.costMinor
+  return {
+    saleMinor,
+    saleCurrency: sold.currency,
+    ...charges,
+    currency,
+    marginMinor,
+    marginPercent: percentOf(marginMinor, saleMinor),
+    leastMarginMinor:
+      saleMinor !== null && noMargin === 'keys_missing' && isMoving ? saleMinor - charges.costMinor - restMinor : null,
+    noMargin,
+  }
+}
+
+function percentOf(marginMinor: number | null, saleMinor: number | null): string | null {
+  if (marginMinor === null || saleMinor === null || saleMinor <= 0) return null
+  const tenths = scale(Math.abs(marginMinor), 1_000, saleMinor, 'down')
+  return `${marginMinor < 0 && tenths > 0 ? '-' : ''}${(tenths - (tenths % 10)) / 10}.${tenths % 10}`
+}
+
+/** Sums the lines of an order. The margin is that of the lines that have one; `noMargin` says why another has none. */
+export function earningOfOrder(lines: readonly Earning[]) {
+  const [saleCurrency = null, ...others] = new Set(lines.map((line) => line.saleCurrency))
+  const sum = (name: 'saleMinor' | 'marginMinor', all = lines) => all.reduce((sum, line) => sum + (line[name] ?? 0), 0)
+  const isSold = others.length === 0 && lines.length > 0 && lines.every(({ saleMinor }) => saleMinor !== null)
+  const whole = lines.filter(({ marginMinor }) => marginMinor !== null)
+  const marginMinor = whole.length === 0 ? null : sum('marginMinor', whole)
+  return {
+    saleMinor: isSold ? sum('saleMinor') : null,
+    saleCurrency: isSold ? saleCurrency : null,
+    currency: lines.find(({ currency }) => currency !== null)?.currency ?? null,
+    marginMinor,
+    marginPercent: percentOf(marginMinor, sum('saleMinor', whole)),
+    noMargin: lines.find(({ noMargin }) => noMargin !== null)?.noMargin ?? null,
+  }
+}
 
 /** Most purchases of one order: one commit writes all of them and blocks the process meanwhile. */
 export const PARTS_MAX = 1_000

@@ -1,8 +1,8 @@
 /** Everything that is known of one store order, for people: its lines, every request, every change, and what people did. */
 import { counted } from '../domain/figures.ts'
 import { chargesOf } from '../domain/purchase.ts'
-import { hasLeft } from '../domain/store-order.ts'
-import { conflict } from '../errors.ts'
+import { earningOf, earningOfOrder, hasLeft } from '../domain/store-order.ts'
+import { conflict, Failure } from '../errors.ts'
 import { deliveriesOfPurchases } from '../storage/deliveries.ts'
 import { attemptsOf, audited, auditOfAll, transitionsOf } from '../storage/evidence.ts'
 import type { LicenceKey } from '../storage/licence-keys.ts'
@@ -46,7 +46,11 @@ export async function orderHistory(fulfilment: Fulfilment, orderId: string) {
     state,
     /** How many purchases the order has. The history shows the purchases that changed last. */
     purchases: all.length,
-    money: { ...paidFor(lines.map(({ line }) => line)), ...chargesOf(all), currency: all[0]?.currency ?? null },
+    money: {
+      ...earningOfOrder(lines.filter(isOurs).map(({ line, parts }) => earningOf(parts, line))),
+      ...paidFor(lines.filter(isOurs).map(({ line }) => line)),
+      ...chargesOf(all),
+    },
     attempts,
     transitions: [...Map.groupBy(transitions, ({ purchaseId }) => purchaseId).values()].flatMap(together),
     deliveries,
@@ -57,7 +61,7 @@ export async function orderHistory(fulfilment: Fulfilment, orderId: string) {
     openings,
     /** Why the store cannot send the customer the keys again; null when the store can do so. */
     resendRefusal: resendRefusal(fulfilment, standing)?.message ?? null,
-    lines: lines.map(({ line, purchases: own, state: lineState, delivered }) => {
+    lines: lines.map(({ line, purchases: own, parts, state: lineState, delivered }) => {
       const offer = offers.find(({ productId }) => productId === line.productId)
       const ofLine = new Set(own.map(({ id }) => id))
       return {
@@ -70,6 +74,7 @@ export async function orderHistory(fulfilment: Fulfilment, orderId: string) {
         /** What one unit costs now; null when the line belongs to no listing. */
         costMinor: offer?.costMinor ?? null,
         currency: offer?.currency ?? null,
+        money: earningOf(parts, line),
         purchases: own.filter(({ id }) => shown.has(id)),
         keys: keys.filter(({ purchaseId }) => ofLine.has(purchaseId) && shown.has(purchaseId)).map(withoutText),
       }
@@ -77,9 +82,10 @@ export async function orderHistory(fulfilment: Fulfilment, orderId: string) {
   }
 }
 
+const isOurs = ({ line }: { line: Line }): boolean => line.productId !== null
+
 /** Sums what the customer paid for our lines; null where the store does not say it of each line, in one currency. */
-function paidFor(lines: readonly Line[]): { paidMinor: number | null; paidCurrency: string | null } {
-  const ours = lines.filter(({ productId }) => productId !== null)
+function paidFor(ours: readonly Line[]): { paidMinor: number | null; paidCurrency: string | null } {
   const [currency, ...others] = new Set(ours.map((line) => line.currency))
   const isKnown = others.length === 0 && currency != null && ours.every(({ unitPriceMinor }) => unitPriceMinor !== null)
   if (!isKnown) return { paidMinor: null, paidCurrency: null }

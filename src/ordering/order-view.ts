@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { counted, duration } from '../domain/figures.ts'
 import { type HoldReason, isStandingHold } from '../domain/hold.ts'
 import { clicksOf } from '../domain/key-page.ts'
+import { chargesOf } from '../domain/purchase.ts'
 import {
   currentParts,
   delivered,
@@ -128,7 +129,8 @@ export function standingBy({ lines, purchases, keys }: StandingRows) {
   const standing = lines.map((line) => {
     const own = purchases.filter((purchase) => purchase.lineId === line.id)
     const parts = own.map((purchase) => ({ ...purchase, handedOver: handedOver(keys, purchase.id).length }))
-    return { line, purchases: own, state: lineState(parts), delivered: delivered(parts), wanted: unitsWanted(parts) }
+    const units = { delivered: delivered(parts), wanted: unitsWanted(parts) }
+    return { line, purchases: own, parts, state: lineState(parts), ...units }
   })
   return { lines: standing, keys, state: orderState(standing) }
 }
@@ -149,7 +151,7 @@ export const keysByLine = ({ lines, keys }: OrderStanding, isOne: (key: LicenceK
 export interface ListedOrder extends StoreOrder {
   state: OrderState
   lines: ListedLine[]
-  /** The known cost of all purchases of the order, in minor units; null before any cost is known. */
+  /** What all purchases of the order cost, without what came back or is owed back, in minor units; null before it is known. */
   costMinor: number | null
   /** The currency of the supplier; null without a purchase. */
   currency: string | null
@@ -167,7 +169,7 @@ export interface ListedLine extends LineProgress {
   waitsFor: HoldReason | 'review' | null
   /** The purchases of the line: those that were bought, and those that are to be bought. */
   purchases: Purchase[]
-  /** The known cost of these purchases, in minor units; null before any cost is known. */
+  /** What these purchases cost, as for the order. */
   costMinor: number | null
   /** When the store last confirmed a key of the line. */
   lastKeyAt: number | null
@@ -215,7 +217,7 @@ export async function statesOfOrders(db: Database, orders: StoreOrder[]): Promis
         delivered: delivered(own),
         waitsFor: waitsFor(own),
         purchases: own,
-        costMinor: sumOf(own.map(({ amountMinor }) => amountMinor)),
+        costMinor: own.some(({ amountMinor }) => amountMinor !== null) ? chargesOf(own).costMinor : null,
         lastKeyAt: newestOf(own.map(({ id }) => keys.get(id)?.lastAt ?? null)),
       }
     })

@@ -11,7 +11,7 @@ async function answersIn(world: Parameters<typeof peopleOf>[0], role: 'viewer' |
   const people = peopleOf(world)
   return async (reference: string | number, store = STORE) => {
     const { text } = await people.page(role, `/orders/${store}/${reference}`)
-    const [, answer = ''] = /<section id="answer"(.*?)<\/section>/s.exec(text) ?? []
+    const [, answer = ''] = /<section id="answer"(.*?)<ol class="strip"/s.exec(text) ?? []
     return answer
       .replace(/^[^>]*>/, '')
       .replaceAll(/<\/?time[^>]*>/g, '')
@@ -67,4 +67,65 @@ test('the button of an order tries it at once, and the answer follows', async ()
   await world.pass(5 * 60_000)
   expect(await (await answersIn(world))('1001')).toMatch(/^The key is with the store\./)
   expect((await page('operator', `/orders/${STORE}/1001`)).text).toContain('mira had it tried or looked at')
+})
+
+test('the strip says how far it is, in five steps; the first that is not done says why', async () => {
+  const { page } = peopleOf(await openWaiting())
+  const strip = async (reference: string) => {
+    const { text } = await page('viewer', `/orders/${STORE}/${reference}`)
+    const [, steps = ''] = /<ol class="strip"[^>]*>(.*?)<\/ol>/s.exec(text) ?? []
+    return [...steps.matchAll(/<li( class="past")?>.*?is-(\w+)(.*?)<\/li>/gs)].map(
+      ([, past = '', sign, rest = '']) =>
+        `${past && 'past '}${sign} ${rest
+          .replace(/^[^>]*>/, '')
+          .replaceAll(/<[^>]*>/g, ' ')
+          .replaceAll(/\s+/g, ' ')
+          .trim()}`,
+    )
+  }
+  expect(await strip('1007-stock')).toEqual([
+    'past done Ordered and paid 00:16',
+    'held Bought 0 of 1 Out of stock at supplier',
+    'off Keys 0 of 1',
+    'off Delivered 0 of 1',
+    'off Opened not known here it has no page of keys',
+  ])
+  expect((await strip('1002-fine')).slice(1, 4)).toEqual([
+    expect.stringMatching(/^past done Bought 1 of 1 /),
+    expect.stringMatching(/^past done Keys 1 of 1 /),
+    expect.stringMatching(/^past done Delivered 1 of 1 /),
+  ])
+  expect((await strip('1005-dead')).slice(2, 4)).toEqual([
+    expect.stringMatching(/^past done Keys 1 of 1 /),
+    expect.stringMatching(/^(stop|review|held) Delivered 0 of 1 \S/),
+  ])
+})
+
+test('each line has its sale price, its net cost and its margin, and the order the sum of them', async () => {
+  const world = await openApi()
+  const [one, two] = await world.offers()
+  world.sandbox.faults.add({ fault: 'failed-order', match: { productId: two?.productId ?? '' } })
+  await world.order('1001', [
+    { sku: one?.sku ?? '', unitPriceMinor: 2_190 },
+    { sku: two?.sku ?? '', id: '2', unitPriceMinor: 9_999 },
+  ])
+  await world.pass(120_000)
+  const { text } = await peopleOf(world).page('viewer', `/orders/${STORE}/1001`)
+  const rows = [...text.matchAll(/<tr role="row">(.*?)<\/tr>/gs)].map(([, row = '']) =>
+    row
+      .replaceAll(/<[^>]*>/g, ' ')
+      .replaceAll(/\s+/g, ' ')
+      .trim(),
+  )
+  const lost = Number((await world.ask('GET', '/purchases?state=failed')).body.data.items[0]?.amount).toFixed(2)
+  expect(rows).toEqual([
+    'Line Keys Sale price, EUR Cost, EUR Margin, EUR State',
+    `Rail Empire 4 ${one?.sku} 1 of 1 21.90 19.90 2.00 9.1 % fulfilled`,
+    expect.stringMatching(
+      `0 of 1 99.99 0.00 without ${lost} owed back – not all of its keys are with the store failed$`,
+    ),
+    `Order 1 of 2 121.89 19.90 without ${lost} owed back 2.00 9.1 % without the others`,
+  ])
+  const listed = (await world.ask('GET', '/orders')).body.data.items[0]
+  expect(listed?.cost, 'the list of orders says the same cost').toBe('19.90')
 })

@@ -6,6 +6,8 @@ import {
   countParts,
   currentParts,
   delivered,
+  earningOf,
+  earningOfOrder,
   hasLeft,
   type LineState,
   lineState,
@@ -236,4 +238,93 @@ test('a part in place of a key that does not work moves its line, and brings no 
   expect([lineState(coming), delivered(coming), unitsWanted(coming)]).toEqual(['partly_fulfilled', 1, 1])
   const came = [had, part('fulfilled', { part: 2, claim: 7, handedOver: 1 })]
   expect([lineState(came), delivered(came), unitsWanted(came)]).toEqual(['fulfilled', 1, 1])
+})
+
+describe('what a line earned', () => {
+  type Bought = Parameters<typeof earningOf>[0][number]
+  const bought = (state: PartFacts['state'], differs: Partial<Bought> = {}): Bought => ({
+    ...part(state),
+    amountMinor: state === 'planned' ? null : 1_990,
+    ceilingMinor: 2_189,
+    currency: 'EUR',
+    refundedAt: null,
+    writtenOffAt: null,
+    ...differs,
+  })
+  const sold = { quantity: 1, unitPriceMinor: 2_190, currency: 'EUR' }
+
+  test('is its sale price less what was charged, once the store has all keys', () => {
+    expect(earningOf([bought('fulfilled')], sold)).toEqual({
+      saleMinor: 2_190,
+      saleCurrency: 'EUR',
+      chargedMinor: 1_990,
+      refundedMinor: 0,
+      owedBackMinor: 0,
+      costMinor: 1_990,
+      currency: 'EUR',
+      marginMinor: 200,
+      marginPercent: '9.1',
+      leastMarginMinor: null,
+      noMargin: null,
+    })
+    expect(earningOf([bought('fulfilled')], { ...sold, unitPriceMinor: 1_890 })).toMatchObject({
+      marginMinor: -100,
+      marginPercent: '-5.2',
+    })
+    expect(earningOf([bought('fulfilled')], { ...sold, unitPriceMinor: 0 }).marginPercent).toBeNull()
+  })
+
+  test('counts no money that came back or is owed back, and counts what a person has written off', () => {
+    const again = bought('fulfilled', later)
+    const cost = (differs: Partial<Bought>) => earningOf([bought('failed', differs), again], sold).costMinor
+    expect(cost({ refundedAt: 5 })).toBe(1_990)
+    expect(cost({})).toBe(1_990)
+    expect(cost({ writtenOffAt: 5 })).toBe(3_980)
+    expect(earningOf([bought('failed')], sold)).toMatchObject({ costMinor: 0, owedBackMinor: 1_990, marginMinor: null })
+  })
+
+  test('is not said before all keys are with the store; while they are bought, the least of it is', () => {
+    expect(earningOf([bought('planned', { ceilingMinor: 869 })], { ...sold, unitPriceMinor: 1_290 })).toMatchObject({
+      marginMinor: null,
+      noMargin: 'keys_missing',
+      leastMarginMinor: 421,
+    })
+    expect(earningOf([bought('failed')], sold)).toMatchObject({ noMargin: 'keys_missing', leastMarginMinor: null })
+  })
+
+  test.each<[string, Partial<typeof sold> | { unitPriceMinor: null }, string]>([
+    ['the store states no price', { unitPriceMinor: null }, 'no_sale_price'],
+    ['the price is in another currency than the cost', { currency: 'USD' }, 'other_currency'],
+  ])('is not said where %s, with the reason', (_why, differs, noMargin) => {
+    expect(earningOf([bought('fulfilled')], { ...sold, ...differs } as typeof sold)).toMatchObject({
+      marginMinor: null,
+      marginPercent: null,
+      costMinor: 1_990,
+      noMargin,
+    })
+  })
+
+  test('is of the units that the store still sells: those that were taken back are left out', () => {
+    const some = bought('fulfilled', { quantity: 3, surplus: 1, handedOver: 2, amountMinor: 5_970 })
+    expect(earningOf([some], { ...sold, quantity: 3 })).toMatchObject({ saleMinor: 4_380, marginMinor: -1_590 })
+  })
+
+  test('is summed over an order: the margin is that of the lines that have one, and says why another has none', () => {
+    const lines = [earningOf([bought('fulfilled')], sold), earningOf([bought('failed')], sold)]
+    expect(earningOfOrder(lines)).toEqual({
+      saleMinor: 4_380,
+      saleCurrency: 'EUR',
+      currency: 'EUR',
+      marginMinor: 200,
+      marginPercent: '9.1',
+      noMargin: 'keys_missing',
+    })
+    const other = earningOf([bought('fulfilled')], { ...sold, currency: 'USD' })
+    expect(earningOfOrder([lines[0] as never, other])).toMatchObject({
+      saleMinor: null,
+      saleCurrency: null,
+      marginMinor: 200,
+    })
+    expect(earningOfOrder([])).toMatchObject({ saleMinor: null, currency: null, marginMinor: null, noMargin: null })
+  })
 })

@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import type { Caller } from '../../access/tokens.ts'
 import { holdReasons } from '../../domain/hold.ts'
-import { lineLabels, orderLabels } from '../../domain/labels.ts'
-import { type OrderState as OrderStateName, orderStates } from '../../domain/store-order.ts'
+import { lineLabels, noMarginLabels, orderLabels } from '../../domain/labels.ts'
+import { type Earning, type OrderState as OrderStateName, orderStates } from '../../domain/store-order.ts'
 import { Failure } from '../../errors.ts'
 import { cancelOrder } from '../../ordering/actions.ts'
 import { claimViews } from '../../ordering/claims.ts'
@@ -89,7 +89,9 @@ const OrderEntry = view(
   component('OrderEntry', {
     id: z.string().describe('Id of the order here'),
     ...head,
-    cost: amount.nullable().describe('What its purchases cost, as far as it is known'),
+    cost: amount
+      .nullable()
+      .describe('What its purchases cost, as far as it is known: without what came back or is owed back'),
     currency: currency.nullable().describe('Of `cost`: the one that the supplier sells in'),
     lastKeyAt: maybeAt.describe('When the store confirmed the last licence key that it has'),
     lines: z.array(LineEntry).describe('As the store ordered them'),
@@ -142,6 +144,39 @@ const Order = component('Order', {
   claims: z.array(ClaimEntry).optional().describe('Keys that do not work; only for people'),
 })
 
+/** What was sold, at what cost. */
+const earning = {
+  sale: amount.nullable().describe('The price of the units that the store still sells; null where it does not say it'),
+  saleCurrency: currency.nullable(),
+  charged: amount.describe('What the supplier has charged in all'),
+  refunded: amount.describe('What it has given back of that'),
+  owedBack: amount.describe('What it has charged for orders that failed, and not given back as far as is known'),
+  cost: amount.describe('What was charged, less what came back or is owed back'),
+  currency: currency
+    .nullable()
+    .describe('Of all amounts but those that the customer paid: the one that the supplier sells in'),
+  margin: amount
+    .nullable()
+    .describe('The sale price less the cost, once the store has all keys; null where `noMargin` says why'),
+  marginPercent: words.describe('The margin as a percentage of its sale price, such as `9.1`'),
+  noMargin: enumeration('NoMargin', noMarginLabels)
+    .nullable()
+    .describe('Why there is no margin, or of an order: why a line has none'),
+}
+const earned = <E extends Pick<Earning, 'saleMinor' | 'saleCurrency' | 'currency'>>(sums: E) => ({
+  ...withAmounts(sums),
+  sale: sums.saleCurrency === null ? null : amountOf(sums.saleMinor, sums.saleCurrency),
+})
+const LineMoney = view(
+  component('LineMoney', {
+    ...earning,
+    leastMargin: amount
+      .nullable()
+      .describe('The margin of a line that is still bought, if what is missing costs its ceiling'),
+  }),
+  earned<Earning>,
+)
+
 type OrderHistoryRow = Awaited<ReturnType<typeof orderHistory>>
 
 const LineHistory = view(
@@ -150,6 +185,7 @@ const LineHistory = view(
     name,
     cost: amount.nullable().describe('What the supplier asks for one unit now'),
     currency: currency.nullable(),
+    money: LineMoney,
     purchases: z.array(
       view(
         component('HistoryPurchase', {
@@ -172,15 +208,12 @@ const LineHistory = view(
 )
 const OrderMoney = view(
   component('OrderMoney', {
+    ...earning,
     paid: amount.nullable().describe('What the customer paid for the lines; null where the store does not say'),
     paidCurrency: currency.nullable(),
-    charged: amount.describe('What the supplier has charged in all'),
-    refunded: amount.describe('What it has given back of that'),
-    owedBack: amount.describe('What it has charged for orders that failed, and not given back as far as is known'),
-    currency: currency.nullable().describe('Of all but `paid`: the one that the supplier sells in'),
   }),
-  ({ paidMinor, paidCurrency, ...charges }: OrderHistoryRow['money']) => ({
-    ...withAmounts(charges),
+  ({ paidMinor, paidCurrency, ...sums }: OrderHistoryRow['money']) => ({
+    ...earned(sums),
     paid: paidCurrency === null ? null : amountOf(paidMinor, paidCurrency),
     paidCurrency,
   }),

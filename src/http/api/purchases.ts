@@ -58,7 +58,9 @@ export const purchaseShape = component('Purchase', {
   quantity: z.int().describe('Units that it buys'),
   cancelRequestedAt: maybeAt.describe('When the store asked to cancel it; what was bought already stays'),
   ceiling: amount.describe('The most that one unit may cost'),
-  amount: amount.nullable().describe('What it cost in all, once known'),
+  amount: amount
+    .nullable()
+    .describe('What the supplier charged for it in all, once known; it may have come back since'),
   currency: currency.describe('Of `ceiling` and `amount`: the one that the supplier sells in'),
   supplierOrderId: words.describe("The supplier's id of its order, once known"),
   externalOrderId: z.string().describe('Our reference of it, which the supplier shows with its order'),
