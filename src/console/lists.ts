@@ -71,8 +71,6 @@ export interface LogEvent {
   run?: { words: readonly [string, string]; detail: string } | undefined
   /** Which events belong together; default: those of one `tag`. */
   track?: string
-  /** What a row of a table says of the event; default: `what` and `detail`. */
-  cells?: readonly [what: Piece, detail: Piece]
   /** Behind a click: the events that are one entry, and request and answer. */
   more?: { summary: string; text: string; rows?: readonly LogEvent[] } | undefined
 }
@@ -97,7 +95,7 @@ const moreOf = ({ more, at: first }: LogEvent): Piece =>
   html`<details class="more"><summary>${more.summary}</summary>${
     more.rows &&
     html`<div class="scroll" role="region" aria-label="${more.summary}" tabindex="0"><table class="tight"><thead><tr><th scope="col">At</th><th scope="col">What</th><th scope="col">Details</th></tr></thead><tbody>
-${more.rows.map(({ at, what, detail, cells = [what, detail] }) => html`<tr><th scope="row">${clockTag(at, Date.parse(first))}</th><td>${cells[0]}</td><td>${cells[1]}</td></tr>\n`)}</tbody></table></div>`
+${more.rows.map(({ at, what, detail }) => html`<tr><th scope="row">${clockTag(at, Date.parse(first))}</th><td>${what}</td><td>${detail}</td></tr>\n`)}</tbody></table></div>`
   }${more.text && html`<pre tabindex="0">${more.text}</pre>`}</details>`
 
 /** Folds equal events in a row into one entry, and steps behind the event that they led to. The first event gives the instant. */

@@ -41,67 +41,38 @@ ${stripOf(order, waits, visit.now)}
 ${linesOf(order)}`
 }
 
-/** Draws how far an order is, in five steps. What is missing at the first unfinished step is marked there. */
+/** Draws how far an order is, in five steps. The first unfinished one says what is missing. */
 function stripOf(order: OrderHistoryView, waits: readonly WaitingItem[], now: number): Html {
-  const { delivered, wanted: ordered } = unitsOf(order, waits)
-  // Of an order that is fulfilled, nothing is missing: what has no key was taken back.
-  const wanted = order.state === 'fulfilled' ? delivered : ordered
-  const parts = order.lines.flatMap(({ purchases }) => currentParts(purchases))
-  const keys = order.lines.flatMap((line) => line.keys)
-  const newest = (all: readonly (string | null)[]) =>
-    all.reduce((last, at) => (at !== null && (last ?? '') < at ? at : last), null)
-  const bought = parts.filter(({ state }) => isBought(state))
-  const accepted = order.transitions.filter(({ after }) => after === 'accepted' || after === 'completed')
-  const counts = [
-    ['Bought', bought.reduce((sum, { quantity }) => sum + quantity, 0), newest(accepted.map(({ at }) => at))],
-    ['Keys', keys.length, newest(keys.map(({ storedAt }) => storedAt))],
-    ['Delivered', delivered, newest(keys.map(({ handedOverAt }) => handedOverAt))],
-  ] as const
-  const open = counts.findIndex(([, count]) => Math.max(count, delivered) < wanted)
+  const { delivered, wanted } = unitsOf(order, waits)
+  const open = order.steps.findIndex(({ count }) => count < wanted)
   const worst = worstOf(waits)
-  const cause = worst && waitLabels[worst.cause]
-  const ended = {
-    sign: order.state === 'cancelled' ? ('off' as const) : ('stop' as const),
-    word: orderLabels[order.state].word,
-  }
-  const missing = cause ?? (order.state === 'open' ? { sign: 'moving' as const, word: 'under way' } : ended)
-  const step = (kind: Sign, name: string, count: Piece, at: string | null, why: Piece = '') =>
+  const missing = worst ? waitLabels[worst.cause] : orderLabels[order.state]
+  const step = (kind: Sign, name: string, count: Piece, at: string | null, why?: Piece) =>
     html`<li${kind === 'done' && html` class="past"`}>${sign(kind)}<div><b>${name}</b> <span>${count}</span> <small>${why}${why && at && ', '}${at && clockTag(at, now, 'minutes')}</small></div></li>`
   const opened = order.openings.length
-  return html`<ol class="strip" aria-label="How far it is">${step('done', 'Ordered', order.money.paid === null ? '' : 'and paid', order.receivedAt)}${counts.map(
-    ([name, count, at], index) => {
-      const known = Math.min(wanted, Math.max(count, delivered))
-      const kind = known >= wanted && wanted > 0 ? 'done' : index === open ? missing.sign : 'planned'
-      return step(kind, name, `${known} of ${wanted}`, at, index === open && wanted > 0 && missing.word)
-    },
+  const openedAt = order.openings.map(({ at }) => at).sort().at(-1) ?? null
+  return html`<ol class="strip" aria-label="How far it is">${step('done', 'Ordered', order.money.paid && 'and paid', order.receivedAt)}${order.steps.map(
+    ({ step: name, count, at }, index) =>
+      index === open
+        ? step(missing.sign, sentenceStart(name), `${count} of ${wanted}`, at, missing.word)
+        : step(count < wanted || wanted === 0 ? 'planned' : 'done', sentenceStart(name), `${count} of ${wanted}`, at),
   )}${
     order.keysPage
-      ? step(
-          opened === 0 || opened < delivered ? 'planned' : 'done',
-          'Opened',
-          `${opened} of ${delivered}`,
-          newest(order.openings.map(({ at }) => at)),
-        )
+      ? step(opened > 0 && opened >= delivered ? 'done' : 'planned', 'Opened', `${opened} of ${delivered}`, openedAt)
       : step('off', 'Opened', 'not known here', null, 'it has no page of keys')
   }</ol>`
 }
 
-const isBought = (state: string): boolean => ['accepted', 'completed', 'fulfilled'].includes(state)
+type Sums = Omit<OrderHistoryView['lines'][number]['money'], 'leastMargin'> & { leastMargin?: string | null }
 
 /** Draws each line with its sale price, its net cost and its margin, and the sum of them. */
-function linesOf({ lines, money: sum }: OrderHistoryView): Html {
-  const { wanted, delivered } = unitsOf({ lines }, [])
-  const isOne = lines.every((line) => line.money.saleCurrency === sum.saleCurrency)
-  const amount = (value: string | null, currency: string | null, isNamed: boolean) =>
-    value === null ? '–' : isNamed ? moneyText(value, null) : money(value, currency)
-  const named = (name: string, currency: string | null) => (currency === null ? name : `${name}, ${currency}`)
-  const sale = ({ sale, saleCurrency }: Sums) => amount(sale, saleCurrency, isOne)
+function linesOf(order: OrderHistoryView): Html {
+  const { lines, money: sum } = order
+  const { wanted, delivered } = unitsOf(order, [])
+  const sale = ({ sale, saleCurrency }: Sums) => money(sale, saleCurrency)
   const cost = ({ cost, currency, owedBack, refunded }: Sums): Piece => {
-    const back = [
-      Number(owedBack) > 0 && `${moneyText(owedBack, null)} owed back`,
-      Number(refunded) > 0 && `${moneyText(refunded, null)} came back`,
-    ]
-    return html`${amount(currency && cost, currency, true)}${back.some(Boolean) && html`<small>without ${back.filter(Boolean).join(', ')}</small>`}`
+    const back = [Number(owedBack) > 0 && `${owedBack} owed back`, Number(refunded) > 0 && `${refunded} that came back`]
+    return html`${money(currency && cost, currency)}${back.some(Boolean) && html`<small>without ${back.filter(Boolean).join(', ')}</small>`}`
   }
   return html`<section class="stack" aria-labelledby="lines-h"><h2 id="lines-h">Lines</h2>${table({
     caption: 'Lines of the order',
@@ -109,39 +80,31 @@ function linesOf({ lines, money: sum }: OrderHistoryView): Html {
     columns: [
       ['Line', ({ name, sku }) => html`<bdi>${name ?? sku}</bdi><small class="id">${sku}</small>`],
       ['Keys', (line) => `${line.delivered} of ${line.quantity}`],
-      [named('Sale price', isOne ? sum.saleCurrency : null), (line) => sale(line.money), 'number'],
-      [named('Cost', sum.currency), (line) => cost(line.money), 'number'],
-      [named('Margin', sum.currency), (line) => marginOf(line.money), 'number'],
+      ['Sale price', (line) => sale(line.money), 'number'],
+      ['Cost', (line) => cost(line.money), 'number'],
+      ['Margin', (line) => marginOf(line.money), 'number'],
       ['State', ({ state }) => stateMark(lineLabels[state]), 'top'],
     ],
-    foot:
-      lines.length > 1 ? ['Order', `${delivered} of ${wanted}`, sale(sum), cost(sum), marginOf(sum), ''] : undefined,
+    foot: lines.length > 1 && ['Order', `${delivered} of ${wanted}`, sale(sum), cost(sum), marginOf(sum), ''],
   })}</section>`
 }
 
-type Sums = Omit<OrderHistoryView['lines'][number]['money'], 'leastMargin'> & { leastMargin?: string | null }
-
 function marginOf({ margin, marginPercent, leastMargin, noMargin, currency }: Sums): Piece {
-  const why = noMargin && noMarginLabels[noMargin].means
-  if (margin !== null)
-    return html`${moneyText(margin, null)}<small>${marginPercent !== null && `${marginPercent} %`}${why && ' without the others'}</small>`
-  if (leastMargin != null)
-    return html`<span class="quiet">${moneyText(leastMargin, null)} at least</span><small>if the rest costs its ceiling</small>`
-  return html`–${currency !== null && html`<small>${why}</small>`}`
+  const why = currency && noMargin && noMarginLabels[noMargin].means
+  const [value, beside] =
+    margin !== null
+      ? [money(margin, currency), `${marginPercent ?? '–'} %${why ? ' without the others' : ''}`]
+      : leastMargin
+        ? [`${money(leastMargin, currency)} at least`, 'if the rest costs its ceiling']
+        : ['–', why]
+  return html`${value}${beside && html`<small>${beside}</small>`}`
 }
 
-/** Counts the units of our lines. Units that the customer added later wait, and belong to no line yet. */
-function unitsOf({ lines }: Pick<OrderHistoryView, 'lines'>, waits: readonly WaitingItem[]) {
-  const ours = lines.filter(({ state }) => state !== 'not_ours')
-  const sum = (name: 'quantity' | 'delivered') => ours.reduce((total, line) => total + line[name], 0)
-  const delivered = sum('delivered')
-  return {
-    wanted: Math.max(
-      sum('quantity'),
-      waits.reduce((all, { missing }) => all + missing, delivered),
-    ),
-    delivered,
-  }
+/** Counts the units of our lines. Units that the customer added later wait, and belong to no purchase yet. */
+function unitsOf({ steps }: OrderHistoryView, waits: readonly WaitingItem[]) {
+  const { count: delivered = 0, of = 0 } = steps.at(-1) ?? {}
+  const waited = waits.reduce((sum, { missing }) => sum + missing, delivered)
+  return { wanted: Math.max(of, waited), delivered }
 }
 
 function worstOf(waits: readonly WaitingItem[]): WaitingItem | undefined {

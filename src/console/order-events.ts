@@ -151,7 +151,6 @@ function attemptEntry(attempt: Attempt, all: readonly Attempt[], found: Found, m
       ...{ rank: 5, at, sign, what, isStep, run, purchaseId },
       detail: html`${why && `${why} `}${charged}${from}${read}${state}`,
       isQuiet: kind !== 'place' && sign === 'moving',
-      cells: run && [`${status ?? ''} ${attempt.code ?? what}`, inARow(facts.slice(1), ', ')],
       more: kind === 'place' && status !== null ? { summary: 'Request and answer', text } : undefined,
     },
   ]
@@ -313,10 +312,9 @@ function outageEntry({ beganAt, endedAt, error }: OrderHistoryView['outages'][nu
   const what = `The supplier ${endedAt ? 'did' : 'does'} not answer`
   const words = ['The supplier did not answer', ''] as const
   const run = { words, detail: 'What was to be sent waited meanwhile.' }
-  const cells = [`It ${error}`, lasted ?? 'It does not answer so far.'] as const
   const detail = html`It ${error}. ${lasted}`
   const until = endedAt ?? undefined
-  return { rank: 1, at, until, sign: endedAt ? 'off' : 'stop', what, detail, run, track: 'outage', cells }
+  return { rank: 1, at, until, sign: endedAt ? 'off' : 'stop', what, detail, run, track: 'outage' }
 }
 
 const deedWords: Record<string, string> = {

@@ -3,7 +3,7 @@
 import { counted } from '../domain/figures.ts'
 import type { HoldReason } from '../domain/hold.ts'
 import { type Html, html, type Piece } from '../domain/html.ts'
-import { holdLabels, lineLabels, purchaseLabels } from '../domain/labels.ts'
+import { lineLabels, purchaseLabels } from '../domain/labels.ts'
 import { amountText, parseDecimal } from '../domain/money.ts'
 import { isOver } from '../domain/purchase.ts'
 import { currentParts, hasLeft } from '../domain/store-order.ts'
@@ -22,11 +22,11 @@ import {
 } from './forms.ts'
 import { type Fact, facts, folded, notice, section, sectionHead, type Tab, tabs, timeline } from './lists.ts'
 import { live } from './live.ts'
-import { mark, stateMark } from './marks.ts'
+import { stateMark } from './marks.ts'
 import { answerOf } from './order-answer.ts'
 import { claimActions, claimsOf } from './order-claims.ts'
 import { eventsOf } from './order-events.ts'
-import { numberOf, orderMark, orderPath } from './orders.ts'
+import { numberOf, orderPath } from './orders.ts'
 import { byAdmin, byOperator, done, type Page, type Visit } from './page.ts'
 import { queueActions, type WaitingItem } from './waiting.ts'
 import { ago, clockTag, money, type StoreNames, sentenceOf, storeName, storeNames } from './words.ts'
@@ -63,7 +63,6 @@ export const orderPage: Page = {
     return { title: `Order ${numberOf(order)}`, main: contentOf(order, claims, { visit, status, stores, waits }) }
   },
   parts: {
-    standing: async (visit) => standing(await historyOf(visit), visit.now),
     answer: async (visit) => {
       const [order, waits, stores] = await Promise.all([historyOf(visit), waitsOf(visit), storeNames(visit)])
       return answerOf(order, waits, storeName(stores, order.store), visit)
@@ -142,7 +141,7 @@ function contentOf(order: OrderHistoryView, claims: Piece, around: Around): Html
   const here = orderPath(order)
   const name = storeName(stores, order.store)
   return html`<header class="title"><p class="trail"><a href="/orders">Orders</a> / <a href="/orders?store=${encodeURIComponent(order.store)}">${name}</a> / <span class="id">${numberOf(order)}</span></p><h1>Order ${numberOf(order)}</h1>
-${live({ tag: 'div', id: 'standing', from: `${here}/parts/standing`, content: standing(order, visit.now) })}</header>
+${receivedText(order, visit.now)}</header>
 ${live({ id: 'answer', class: 'stack wide', labelledBy: 'ans-h', from: `${here}/parts/answer`, content: answerOf(order, waits, name, visit) })}
 <div class="split">
 ${live({ id: 'log', labelledBy: 'log-h', from: `${here}/parts/log?${visit.query.toString()}`, content: logOf(order, visit, name) })}
@@ -153,30 +152,17 @@ ${section('whole-h', 'The whole order', wholeOf(order, name, around))}
 </div></div>`
 }
 
-function standing(order: OrderHistoryView, now: number): Html {
-  const lines = order.lines.map((line) => ({ ...line, waitsFor: waitsFor(line) }))
-  const cancelled = order.cancelRequestedAt !== null && html` Cancelled ${clockTag(order.cancelRequestedAt, now)}.`
-  return html`<p>${orderMark({ state: order.state, lines: lines as never })} <span class="quiet">Received ${ago(order.receivedAt, now)}, ${clockTag(order.receivedAt, now)}.${cancelled}</span></p>`
+function receivedText({ receivedAt, cancelRequestedAt }: OrderHistoryView, now: number): Html {
+  return html`<p class="quiet">Received ${ago(receivedAt, now)}, ${clockTag(receivedAt, now)}.${cancelRequestedAt !== null && html` Cancelled ${clockTag(cancelRequestedAt, now)}.`}</p>`
 }
 
 const isHeld = ({ state, holdReason }: Purchase): boolean =>
   holdReason !== null && (state === 'planned' || state === 'waiting')
 
-function waitsFor({ purchases }: Line): Purchase['holdReason'] | 'review' {
-  const current = currentParts(purchases)
-  if (current.some(({ state }) => state === 'review')) return 'review'
-  return current.find(isHeld)?.holdReason ?? null
-}
-
-/** How many entries one page shows. An order with more entries has parts that fail again and again. */
-const EVENTS_MAX = 200
-
 function logOf(order: OrderHistoryView, { query, now }: Pick<Visit, 'query' | 'now'>, store: string): Html {
   const chosen = query.get('line') ?? ''
-  const all = folded(
-    eventsOf(order, store).filter(({ line }) => chosen === '' || line === undefined || line === chosen),
-  )
-  const events = all.length > EVENTS_MAX ? [...all.slice(0, 1), ...all.slice(1 - EVENTS_MAX)] : all
+  const all = eventsOf(order, store)
+  const events = folded(all.filter(({ line }) => chosen === '' || line === undefined || line === chosen))
   const here = orderPath(order)
   const lines = order.lines.slice(0, LINES_MAX).map(({ id }): Tab => [id, `Line ${id}`])
   const choice = tabs(
@@ -188,7 +174,7 @@ function logOf(order: OrderHistoryView, { query, now }: Pick<Visit, 'query' | 'n
   const shown = order.lines.reduce((sum, { purchases }) => sum + purchases.length, 0)
   const isPart = order.purchases > shown
   return html`<div class="stack">${sectionHead('log-h', 'What happened', order.lines.length > 1 && choice)}
-${isPart && html`<p class="small quiet">Of its ${counted(order.purchases, 'purchase')} those ${shown} are here that changed last.</p>`}${events.length < all.length && html`<p class="small quiet">${counted(all.length - events.length, 'earlier entry is', 'earlier entries are')} left out.</p>`}
+${isPart && html`<p class="small quiet">Of its ${counted(order.purchases, 'purchase')} those ${shown} are here that changed last.</p>`}
 ${timeline(
   order.lines.length > 1
     ? events
@@ -205,13 +191,6 @@ function lineSection(order: OrderHistoryView, line: Line, index: number, around:
   const current = currentParts(line.purchases)
   const left = line.keys.filter(hasLeft)
   const title = html`Line ${line.id}: <bdi>${line.name ?? line.sku}</bdi>`
-  const held = waitsFor(line)
-  const state =
-    held === 'review'
-      ? stateMark(purchaseLabels.review)
-      : held !== null && line.state === 'held'
-        ? mark(lineLabels.held.sign, `${lineLabels.held.word}: ${holdLabels[held].word}`)
-        : stateMark(lineLabels[line.state])
   const actions = [
     left.length > 0 && visit.caller.role === 'admin' && revealForm(order, line, left, index, visit),
     ...current.slice(0, PARTS_SHOWN).map((purchase) => purchaseAction(order, line, purchase, around)),
@@ -222,7 +201,7 @@ function lineSection(order: OrderHistoryView, line: Line, index: number, around:
     html`${facts(lineFacts(line, current, visit.now))}
 ${line.keys.length > 0 && keysOf(line.keys, order.openings, visit.now)}
 ${actions.length > 0 && html`<div>${actions}</div>`}`,
-    state,
+    stateMark(lineLabels[line.state]),
   )
 }
 
@@ -459,16 +438,11 @@ function wholeOf(order: OrderHistoryView, store: string, { visit, waits }: Aroun
       keys.length > 0 &&
       !keys.some(hasLeft) &&
       'Reveal: the store has no key yet, and a cancellation may still keep them from it.',
-    canAct && !current.some(({ state }) => isOver(state)) && 'Retry: nothing of this order has failed.',
-    canAct && !current.some(isHeld) && 'Release: nothing of it is held.',
     canAct &&
       current.some(({ holdReason }) => holdReason === 'frozen') &&
       'Release: all buying is frozen. Lift the freeze on the overview.',
     canAct && moving.length === 0 && 'Cancel: nothing of it is open.',
-    reviews.length === 0 && 'Decide: nothing of it is in review.',
     canAct && order.resendRefusal !== null && `Send to the customer again: ${order.resendRefusal}.`,
-    canAct && waiting.length === 0 && 'Send an update again: none waits.',
-    canAct && order.keysPage === undefined && 'Withdraw the page of keys: the order has none.',
     canAct && order.keysPage?.withdrawnAt != null && 'Withdraw the page of keys: it is withdrawn.',
   ]
   const decide = reviews.map(

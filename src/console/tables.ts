@@ -17,7 +17,7 @@ export interface Table<R> {
   columns: readonly Column<R>[]
   rows: readonly R[]
   /** The cells of a last row, which sums the others. */
-  foot?: readonly Piece[] | undefined
+  foot?: readonly Piece[] | false
   /** Whether values are short, so that a phone shows two beside each other. */
   isPairs?: boolean
   /** The text where there are no rows. It says which rows would be here, and where they come from. */

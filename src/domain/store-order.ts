@@ -111,6 +111,48 @@ export const mayClose = (
   lines.every(({ purchases }) => purchases.every(({ state }) => finalStates.includes(state))) &&
   keys.every((key) => key.begunAt === null || key.handedOverAt !== null)
 
+/** One step of an order: how many of its units have come so far, of how many, and when the last of them did. */
+export interface OrderStep {
+  step: 'bought' | 'keys' | 'delivered'
+  count: number
+  of: number
+  at: number | null
+}
+
+type Moving = PartFacts & { acceptedAt: number | null }
+type KeyTimes = { storedAt: number; handedOverAt: number | null }
+
+/** Says how far an order is. @param lines the purchases of each of our lines, and the units that the line had at first */
+export function stepsOf(
+  lines: readonly { quantity: number; parts: Moving[] }[],
+  keys: readonly KeyTimes[],
+): OrderStep[] {
+  const sum = (count: (line: { quantity: number; parts: Moving[] }) => number) =>
+    lines.reduce((total, line) => total + count(line), 0)
+  const newest = (all: (number | null)[]) =>
+    all.reduce((last, at) => (at !== null && at > (last ?? 0) ? at : last), null)
+  const all = lines.flatMap(({ parts }) => parts)
+  const units = sum(({ quantity, parts }) => (parts.length === 0 ? quantity : unitsWanted(parts)))
+  const given = sum(({ parts }) => delivered(parts))
+  const isBought = ({ state }: PartFacts) => state === 'accepted' || state === 'completed' || state === 'fulfilled'
+  const bought = sum(({ parts }) =>
+    currentParts(parts)
+      .filter(isBought)
+      .reduce((of, one) => of + one.quantity, 0),
+  )
+  const step = (name: OrderStep['step'], count: number, at: number | null): OrderStep => ({
+    step: name,
+    count: Math.min(units, Math.max(count, given)),
+    of: units,
+    at,
+  })
+  return [
+    step('bought', bought, newest(all.map(({ acceptedAt }) => acceptedAt))),
+    step('keys', keys.length, newest(keys.map(({ storedAt }) => storedAt))),
+    step('delivered', given, newest(keys.map(({ handedOverAt }) => handedOverAt))),
+  ]
+}
+
 export const noMarginReasons = ['no_sale_price', 'other_currency', 'keys_missing'] as const
 /** Why a line has no margin. */
 export type NoMargin = (typeof noMarginReasons)[number]

@@ -1,7 +1,7 @@
 /** Everything that is known of one store order, for people: its lines, every request, every change, and what people did. */
 import { counted } from '../domain/figures.ts'
 import { chargesOf } from '../domain/purchase.ts'
-import { earningOf, earningOfOrder, hasLeft } from '../domain/store-order.ts'
+import { earningOf, earningOfOrder, hasLeft, stepsOf } from '../domain/store-order.ts'
 import { conflict, Failure } from '../errors.ts'
 import { deliveriesOfPurchases } from '../storage/deliveries.ts'
 import { attemptsOf, audited, auditOfAll, transitionsOf } from '../storage/evidence.ts'
@@ -51,6 +51,10 @@ export async function orderHistory(fulfilment: Fulfilment, orderId: string) {
       ...paidFor(lines.filter(isOurs).map(({ line }) => line)),
       ...chargesOf(all),
     },
+    steps: stepsOf(
+      lines.filter(isOurs).map(({ line, parts }) => ({ quantity: line.quantity, parts })),
+      keys,
+    ),
     attempts,
     transitions: [...Map.groupBy(transitions, ({ purchaseId }) => purchaseId).values()].flatMap(together),
     deliveries,

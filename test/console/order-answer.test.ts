@@ -119,12 +119,12 @@ test('each line has its sale price, its net cost and its margin, and the order t
   )
   const lost = Number((await world.ask('GET', '/purchases?state=failed')).body.data.items[0]?.amount).toFixed(2)
   expect(rows).toEqual([
-    'Line Keys Sale price, EUR Cost, EUR Margin, EUR State',
-    `Rail Empire 4 ${one?.sku} 1 of 1 21.90 19.90 2.00 9.1 % fulfilled`,
+    'Line Keys Sale price Cost Margin State',
+    `Rail Empire 4 ${one?.sku} 1 of 1 21.90 EUR 19.90 EUR 2.00 EUR 9.1 % fulfilled`,
     expect.stringMatching(
-      `0 of 1 99.99 0.00 without ${lost} owed back – not all of its keys are with the store failed$`,
+      `0 of 1 99.99 EUR 0.00 EUR without ${lost} owed back – not all of its keys are with the store failed$`,
     ),
-    `Order 1 of 2 121.89 19.90 without ${lost} owed back 2.00 9.1 % without the others`,
+    `Order 1 of 2 121.89 EUR 19.90 EUR without ${lost} owed back 2.00 EUR 9.1 % without the others`,
   ])
   const listed = (await world.ask('GET', '/orders')).body.data.items[0]
   expect(listed?.cost, 'the list of orders says the same cost').toBe('19.90')

@@ -226,6 +226,16 @@ const History = view(
     lines: z.array(LineHistory).describe('As the store ordered them'),
     purchases: count.describe(`How many purchases it has; what follows is about the ${HISTORY_MAX} that changed last`),
     money: OrderMoney,
+    steps: z
+      .array(
+        z.object({
+          step: z.enum(['bought', 'keys', 'delivered']),
+          count,
+          of: count,
+          at: maybeAt.describe('When the last of them came'),
+        }),
+      )
+      .describe('How many of its units were bought, have their key, and are with the store'),
     attempts: z.array(Attempt.extend({ ...ofPurchase, answerDigest: words.describe('SHA-256 of the answer') })),
     transitions: z.array(Transition.extend({ ...ofPurchase, ...repeated })),
     updates: z.array(Effect).describe('What is queued for its store, or was sent'),
