@@ -1,6 +1,6 @@
 /** The page of alerts: what is wrong now, who looks after it, and whether people are notified. */
 
-import { aboutAlert, alertPath, alertText } from '../domain/alert-kinds.ts'
+import { type AlertAbout, aboutAlert, alertPath, alertText } from '../domain/alert-kinds.ts'
 import { counted, duration } from '../domain/figures.ts'
 import { type Html, html, type Piece } from '../domain/html.ts'
 import { Failure } from '../errors.ts'
@@ -41,7 +41,7 @@ ${section('channels-h', 'Who is notified', channelPart(status.alertChannels, may
   columns: ({ now, stores }) => [
     ['Alert', ({ type }) => alertText(type)],
     ['About', (one) => aboutCell(one, stores)],
-    ['What', ({ note }) => note && sentenceOf(note)],
+    ['What', alertNote],
     ['Raised', ({ at }) => clockTag(at, now)],
     ['Over', ({ endedAt }) => endedAt && clockTag(endedAt, now)],
   ],
@@ -120,6 +120,10 @@ function aboutCell(one: AlertView, stores: StoreNames): Piece {
   return about && (path === undefined ? about : html`<a href="${path}"><bdi>${about}</bdi></a>`)
 }
 
+/** Says what an alert noted, without a command where a link leads to the same. */
+export const alertNote = (one: AlertAbout & Pick<AlertView, 'note'>): string =>
+  one.note ? sentenceOf(one.note.replace(alertPath(one) ? /[:;,] (?:then |run )?"?quayside [a-z][^;]*/g : '', '')) : ''
+
 /** Says what to do, with the page that helps. A command stands only where no page does the same. */
 function adviceCell(one: AlertView): Html {
   const path = alertPath(one)
@@ -150,7 +154,7 @@ function openPart(visit: Visit, items: readonly AlertView[], may: boolean, store
       ],
       ['Severity', severityMark, 'top'],
       ['About', (one) => aboutCell(one, stores)],
-      ['What', ({ note }) => note && sentenceOf(note)],
+      ['What', alertNote],
       ['Do', adviceCell],
       ['Since', ({ at }) => ago(at, now)],
       ['Looked after', (one) => attended(one, now)],

@@ -211,26 +211,11 @@ function requestText({ idempotencyKey, body }: Purchase): string {
   return `POST /orders\nidempotency-key: ${idempotencyKey}\nx-api-key: (set)\n\n${shown}`
 }
 
-const answerText = ({ status, requestId, code, supplierOrderId, detail, answerDigest }: Attempt): string =>
-  [
-    `HTTP ${status}`,
-    requestId !== null && `request: ${requestId}`,
-    code !== null && `code: ${code}`,
-    supplierOrderId !== null && `order: ${supplierOrderId}`,
-    detail !== null && `read as: ${detail}`,
-    answerDigest !== null && `SHA-256 of the body: ${answerDigest}`,
-    '',
-    'The body itself is not kept: it may hold licence keys.',
-  ]
-    .filter((line) => line !== false)
-    .join('\n')
+const answerText = ({ status, answerDigest }: Attempt): string =>
+  `HTTP ${status}\nSHA-256 of the body: ${answerDigest ?? '–'}\n\nThe body itself is not kept: it may hold licence keys.`
 
 /** Returns one entry for each commit that stored keys of a purchase. The entry shows the commit's change, taken out of `left`. */
-function keysEntries(
-  { lines, attempts }: OrderHistoryView,
-  left: Set<Transition>,
-  find: (id: string) => Found,
-): Entry[] {
+function keysEntries({ lines }: OrderHistoryView, left: Set<Transition>, find: (id: string) => Found): Entry[] {
   const keys = lines.flatMap((line) => line.keys)
   return [...Map.groupBy(keys, ({ purchaseId, storedAt }) => `${purchaseId} ${storedAt}`).values()].flatMap((group) => {
     const [first] = group
@@ -240,13 +225,9 @@ function keysEntries(
     if (moved) left.delete(moved)
     const state = moved && moved.before !== moved.after && html` State <strong>${moved.after}</strong>.`
     const found = find(purchaseId)
-    const sent = attempts.find((one) => one.purchaseId === purchaseId && one.stage === 'sent')
-    const units = found?.purchase.quantity ?? group.length
+    const { quantity: units = group.length, amount = null, currency } = found?.purchase ?? {}
     const what = html`${units === 1 ? 'The key' : group.length === units ? `All ${units} keys` : `${group.length} of ${units} keys`} of <bdi>${found?.line.name ?? found?.line.sku}</bdi> came`
-    const cost =
-      found && found.purchase.amount !== null && `Bought for ${money(found.purchase.amount, found.purchase.currency)}`
-    const took = sent && `${cost ? ', ' : ''}${duration(Date.parse(at) - Date.parse(sent.at))} after it was sent`
-    const detail = html`${(cost || took) && `${sentenceStart(`${cost || ''}${took || ''}`)}.`}${state}`
+    const detail = html`${amount !== null && `Bought for ${money(amount, currency)}.`}${state}`
     return [{ rank: 6, at, sign: 'done' as const, what, detail, purchaseId }]
   })
 }
@@ -297,13 +278,30 @@ function updateEntry({ type, about, ...update }: Update, store: string): Entry {
         ? `${counted(keys, 'key')} handed over to ${store}`
         : `${store} ${updateWords[type] ?? 'heard that the line is complete'}`
     const detail = html`${code}, confirmed${update.attempts > 1 && ` at attempt ${update.attempts}`}.`
-    return { rank: 8, at: update.doneAt, sign: 'done', what, detail, isQuiet: true, purchaseId, track: 'update' }
+    return {
+      rank: 8,
+      at: update.doneAt,
+      sign: 'done',
+      what,
+      detail,
+      isQuiet: true,
+      purchaseId,
+      track: `update ${purchaseId}`,
+    }
   }
   const isDead = update.state === 'dead'
   const what = isDead ? `${store} did not take an update` : `An update for ${store} waits`
   const tried = update.attempts > 0 && ` ${counted(update.attempts, 'attempt')}.`
   const detail: Html = html`${code}.${tried}${update.lastError !== null && ` ${sentenceOf(update.lastError)}`}`
-  return { rank: 8, at: update.createdAt, sign: isDead ? 'stop' : 'moving', what, detail, purchaseId, track: 'update' }
+  return {
+    rank: 8,
+    at: update.createdAt,
+    sign: isDead ? 'stop' : 'moving',
+    what,
+    detail,
+    purchaseId,
+    track: `update ${purchaseId}`,
+  }
 }
 
 function outageEntry({ beganAt, endedAt, error }: OrderHistoryView['outages'][number], receivedAt: string): Entry {

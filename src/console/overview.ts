@@ -8,6 +8,7 @@ import { countsByWord, listingLabels, type Sign } from '../domain/labels.ts'
 import { waysIntoReview } from '../domain/purchase-table.ts'
 import type { StatusView } from '../http/api/status.ts'
 import type { AnswerOf, ItemOf } from '../http/api/table.ts'
+import { alertNote } from './alerts.ts'
 import { act, reasonField } from './forms.ts'
 import { healthOf, untakenOrders, WARN_DAYS } from './health.ts'
 import { buyingMark } from './layout.ts'
@@ -153,7 +154,7 @@ async function dutiesOf(visit: Visit, status: StatusView): Promise<Duty[]> {
           sign: 'review',
           what: sentenceStart(`${about ? `${about}: ` : ''}${alertText(alert.type)}`),
           to: alertPath(alert) ?? '/alerts',
-          why: `${alert.note === null ? '' : `${sentenceOf(alert.note)} `}What to do: ${alert.advice}.`,
+          why: `${alertNote(alert)} What to do: ${alert.advice}.`,
           since: alert.at,
         }
       }),

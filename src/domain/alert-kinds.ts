@@ -40,7 +40,7 @@ export interface AlertAbout {
 interface AlertPage {
   /** What the alert is about. */
   about: (subject: string, storeNames: ReadonlyMap<string, string>) => string
-  path: (subject: string, alert: AlertAbout) => string
+  path: (subject: string, alert: AlertAbout) => string | undefined
 }
 
 const ofOrder = ({ type, store, reference }: AlertAbout, name: string | null): string =>
@@ -66,6 +66,7 @@ const alertPages: Record<string, AlertPage> = {
   reviews: ofPurchase,
   stores: ofStore((store) => `/stores/${store}`),
   sync: { about: () => '', path: () => '/syncs' },
+  webhooks: { about: () => 'a webhook at the supplier', path: () => undefined },
 }
 
 /** Alerts of these kinds are about an order that has no page: it was not taken. */

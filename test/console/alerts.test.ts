@@ -2,6 +2,7 @@
 
 import { expect, test } from 'vitest'
 import { commandOf } from '../../src/alerts/kinds.ts'
+import { alertNote } from '../../src/console/alerts.ts'
 import { type AlertKind, alertPath } from '../../src/domain/alert-kinds.ts'
 import { enqueueAlert } from '../../src/storage/outbox.ts'
 import { startAlertReceiver } from '../support/alert-receiver.ts'
@@ -108,4 +109,22 @@ test('alerts that are no discrepancies lead to the discrepancies', () => {
   expect(alertPath({ ...held, ...of }), 'the order itself').toBe('/orders/demo/a%2Fb')
   expect(alertPath({ ...held, ...of, type: 'order_refused' }), 'it was not taken').toBe('/orders?q=a%2Fb')
   expect(path('unauthorized'), 'only the machine says more').toBeUndefined()
+})
+
+test('a note of an alert quotes no command where a link leads to the same', () => {
+  const noted = (type: AlertKind, subject: string | null, note: string) =>
+    alertNote({ type, subject, note, command: commandOf({ type, subject }), order: null })
+  expect(
+    noted(
+      'dead_letter',
+      '01k3',
+      'a callback (line.fulfilled) used up its attempts: fix the store, then quayside outbox redeliver 01k3',
+    ),
+  ).toBe('A callback (line.fulfilled) used up its attempts: fix the store.')
+  expect(
+    noted('order_changed', '12', '1 unit of line 1 is ordered and not bought: quayside orders take 12 --line 1'),
+  ).toBe('1 unit of line 1 is ordered and not bought.')
+  expect(noted('unauthorized', null, 'the key is refused: run quayside doctor'), 'only the machine says more').toBe(
+    'The key is refused: run quayside doctor.',
+  )
 })
