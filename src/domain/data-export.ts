@@ -63,13 +63,13 @@ export interface ExportFilter {
 }
 
 /** Describes an export for the audit: `orders from 2026-03-01T00:00:00.000Z, fulfilled`. */
-export function filterText(what: string, { from, to, store, state }: ExportFilter, event?: string): string {
+export function filterText(what: string, { from, to, store, state }: ExportFilter, further?: string): string {
   const named = [
     from !== undefined && `from ${new Date(from).toISOString()}`,
     to !== undefined && `to ${new Date(to).toISOString()}`,
     store !== undefined && `of ${store}`,
     state,
-    event,
+    further,
   ].filter(Boolean)
   return named.length === 0 ? `all ${what}` : `${what} ${named.join(', ')}`
 }

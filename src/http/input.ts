@@ -344,6 +344,10 @@ export const replayBody = fields({
 }).meta({ examples: [{ ids: ['01jtq3k5ze0000qsv1a2b3c4d5'] }] })
 /** The query parameter that lists sorted by the store's own ids take in place of `before`. */
 export const after = queryText('`next` of the page before this one')
+const BACK = '`previous` of the page after this one'
+/** The query parameters that ask for the page before: of lists by `before`, and of lists by `after`. */
+export const backAfter = id.optional().describe(BACK)
+export const backBefore = queryText(BACK)
 export const search = queryText(
   "What people know of an order: the store's reference, the supplier's order, an id or reference of ours; else a SKU",
 )

@@ -8,15 +8,18 @@ import { idBound } from '../ids.ts'
 import { audited } from '../storage/evidence.ts'
 import { revealsOfOrders } from '../storage/key-pages.ts'
 import { countKeysLeft, keysLeft } from '../storage/licence-keys.ts'
+import { foundRows } from '../storage/statement.ts'
 import type { StoreOrder } from '../storage/store-orders.ts'
 import type { Ordering } from './context.ts'
 import { openKey } from './effects.ts'
 import { type Opening, openingsOf } from './keys-page.ts'
-import { type ListedLine, type ListedOrder, listOrders, statesOfOrders } from './order-view.ts'
+import { askOrders, type ListedLine, type ListedOrder, statesOfOrders } from './order-view.ts'
 
 /** The filter of an export. `state` is the state that was reported to the store; an order is `open` until then. */
 interface OrderExport extends ExportFilter {
   state?: OrderState | undefined
+  /** What names an order, or a SKU. */
+  search?: string | undefined
 }
 
 export interface OrderRow {
@@ -45,7 +48,7 @@ export async function exportOrders(
   { actor, reason }: { actor: string; reason?: string },
 ): Promise<AsyncGenerator<OrderRow[]>> {
   const { db, now } = exporting
-  const named = filterText('orders', filter)
+  const named = filterText('orders', filter, filter.search && `found by ${filter.search}`)
   if (reason === undefined) {
     await db.commit([audited(exporting, actor, 'order.export', 'orders', named)])
     return rowsOf(exporting, filter)
@@ -83,7 +86,7 @@ async function* rowsOf(exporting: Exporting, filter: OrderExport, by?: number): 
 async function* pagesOf({ db }: Exporting, { from, to, ...filter }: OrderExport): AsyncGenerator<StoreOrder[]> {
   const asked = { ...filter, from: from === undefined ? undefined : idBound(from), limit: PAGE_ORDERS }
   for (let before = to === undefined ? undefined : idBound(to); ; ) {
-    const orders: StoreOrder[] = await listOrders(db, { ...asked, before })
+    const orders = await foundRows(db, await askOrders(db, { ...asked, before }))
     if (orders.length > 0) yield orders
     if (orders.length < PAGE_ORDERS) return
     before = orders.at(-1)?.id

@@ -21,6 +21,7 @@ import { type Offer, offersByProduct } from '../storage/offers.ts'
 import { type Outage, openOutage } from '../storage/outages.ts'
 import { type OutboxRow, outboxOfOrder } from '../storage/outbox.ts'
 import { type Purchase, purchasesOfOrder, purchasesOfOrders } from '../storage/purchases.ts'
+import type { Found } from '../storage/statement.ts'
 import {
   type Line,
   linesOfOrders,
@@ -35,6 +36,7 @@ import {
   storeOrderByReference,
   storeOrdersByNumber,
   storeOrdersByReference,
+  storeOrdersNamed,
 } from '../storage/store-orders.ts'
 import type { Ordering } from './context.ts'
 import { openKey } from './effects.ts'
@@ -175,16 +177,38 @@ export interface ListedLine extends LineProgress {
   lastKeyAt: number | null
 }
 
-/** Lists orders, newest first, by the state that was reported to their store. An order counts as `open` until then. */
-export async function listOrders(
-  db: Database,
-  { state, sku, ...filter }: OrderFilter & { state?: OrderState | undefined },
-): Promise<StoreOrder[]> {
-  if (state === 'open') return db.query(listOpenOrders({ ...filter, sku }))
-  if (state !== undefined && state !== 'fulfilled') return db.query(listUnfulfilledOrders(state, { ...filter, sku }))
-  return sku === undefined
-    ? db.query(listStoreOrders({ ...filter, closedState: state }))
-    : db.query(ordersOfSku(sku, { ...filter, closedState: state }))
+export interface AskedOrders extends Omit<OrderFilter, 'sku'> {
+  /** As it was reported to the store; an order is `open` until then. */
+  state?: OrderState | undefined
+  /** What names an order; a text that names none is taken for a SKU. */
+  search?: string | undefined
+}
+
+/** Returns the statement that lists the orders which are asked for, newest first; or the few orders that the search names. */
+export async function askOrders(db: Database, { state, search, ...filter }: AskedOrders): Promise<Found<StoreOrder>> {
+  const named = search === undefined ? [] : await db.query(storeOrdersNamed(search))
+  if (named.length > 0) return ordersIn(named, { ...filter, state })
+  if (state === 'open') return listOpenOrders({ ...filter, sku: search })
+  if (state !== undefined && state !== 'fulfilled') return listUnfulfilledOrders(state, { ...filter, sku: search })
+  return search === undefined
+    ? listStoreOrders({ ...filter, closedState: state })
+    : ordersOfSku(search, { ...filter, closedState: state })
+}
+
+/** Keeps the orders that a filter lets through. */
+function ordersIn(
+  orders: StoreOrder[],
+  { store, state, before, after, from }: Omit<AskedOrders, 'search'>,
+): StoreOrder[] {
+  const kept = orders.filter(
+    (order) =>
+      (store === undefined || order.store === store) &&
+      (state === undefined || (order.closedState ?? 'open') === state) &&
+      (before === undefined || order.id < before) &&
+      (after === undefined || order.id > after) &&
+      (from === undefined || order.id >= from),
+  )
+  return after === undefined ? kept : kept.reverse()
 }
 
 /** Derives the states of a page of orders and of their lines. This takes four reads, however many orders the page has. */

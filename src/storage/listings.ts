@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gt, gte, inArray, isNull, lt, ne, or, sql } from 'drizzle-orm'
+import { and, asc, desc, eq, gt, gte, inArray, isNull, lt, lte, ne, or, sql } from 'drizzle-orm'
 import type { ListingState } from '../domain/listing.ts'
 import type { Change } from './database.ts'
 import { listingPrices, listings } from './schema.ts'
@@ -15,6 +15,7 @@ import {
   rowsBy,
   someBy,
   valueAfter,
+  within,
 } from './table.ts'
 
 export type ListingRow = typeof listings.$inferSelect
@@ -61,12 +62,13 @@ export const hastenCreation = bringForward(listings, ['store', isUncreated], 'ne
 /** A page of the listings of one store that are linked to no offer, by variant. */
 export const unlinkedListings = pageBy(listings, 'variant', ['store'], isNull(listings.productId))
 
-/** A page of a store's listings by variant; `after` is the last variant seen. */
+/** A page of a store's listings by variant; with `before` the other way round. */
 export const pageOfListings = statement(
   (filter: {
     store: string
     state?: ListingState | undefined
     reasons?: readonly string[] | undefined
+    before?: string | undefined
     after?: string | undefined
     limit: number
   }) =>
@@ -78,10 +80,10 @@ export const pageOfListings = statement(
           eq(listings.store, filter.store),
           filter.state && eq(listings.state, filter.state),
           filter.reasons && inWhole(listings.reason, filter.reasons),
-          filter.after === undefined ? undefined : gt(listings.variant, filter.after),
+          within(listings.variant, filter),
         ),
       )
-      .orderBy(asc(listings.variant))
+      .orderBy(filter.before === undefined ? asc(listings.variant) : desc(listings.variant))
       .limit(filter.limit),
 )
 
@@ -103,6 +105,16 @@ export const waitingListings = statement((page: { store?: string; variant?: stri
     )
     .orderBy(asc(listings.store), asc(listings.variant))
     .limit(page.limit),
+)
+
+/** The same listings before one of them, the last of them first. */
+export const waitingListingsBefore = statement((store: string, variant: string, limit: number) =>
+  build
+    .select()
+    .from(listings)
+    .where(and(waits, lte(listings.store, store), or(lt(listings.store, store), lt(listings.variant, variant))))
+    .orderBy(desc(listings.store), desc(listings.variant))
+    .limit(limit),
 )
 
 export const countWaitingPrices = countBy(listings, [], waits)

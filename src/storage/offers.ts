@@ -1,4 +1,4 @@
-import { and, asc, eq, getTableColumns, gt, inArray, isNotNull, isNull, lte, sql } from 'drizzle-orm'
+import { and, asc, desc, eq, getTableColumns, gt, inArray, isNotNull, isNull, lt, lte, sql } from 'drizzle-orm'
 import type { Change } from './database.ts'
 import { offerChanges, offers } from './schema.ts'
 import { build, change, insertMany, inWhole, positionIn, statement, uniqueKey } from './statement.ts'
@@ -169,8 +169,9 @@ export const insertOfferChanges: (rows: (typeof offerChanges.$inferInsert)[]) =>
  * Changes that a sync run found, with SKU and name of the offers, oldest first; `after` is the id of the last change seen.
  *
  * @param field gives only the changes of this field. No index has the field: all changes of the run are read
+ * @param before gives the changes before this id, the last of them first
  */
-export const changesOfRun = statement((runId: string, after: string, limit: number, field?: string) =>
+export const changesOfRun = statement((runId: string, after: string, limit: number, field?: string, before?: string) =>
   build
     .select({
       id: offerChanges.id,
@@ -185,9 +186,10 @@ export const changesOfRun = statement((runId: string, after: string, limit: numb
       and(
         eq(offerChanges.runId, runId),
         gt(offerChanges.id, after),
+        before === undefined ? undefined : lt(offerChanges.id, before),
         field === undefined ? undefined : eq(offerChanges.field, field),
       ),
     )
-    .orderBy(asc(offerChanges.id))
+    .orderBy(before === undefined ? asc(offerChanges.id) : desc(offerChanges.id))
     .limit(limit),
 )

@@ -31,6 +31,12 @@ export interface Bound<S extends SQLWrapper = SQLWrapper> extends SQLWrapper {
 export const isBound = (value: unknown): value is Bound =>
   typeof value === 'object' && value !== null && 'numberedFrom' in value
 
+/** What a list is read from: a statement; or rows that were read already, because they are few. */
+export type Found<Row> = Bound<SQLWrapper & { readonly _: { readonly result: Row[] } }> | Row[]
+
+export const foundRows = async <Row>(db: Pick<Database, 'query'>, found: Found<Row>): Promise<Row[]> =>
+  isBound(found) ? db.query(found) : found
+
 /**
  * Makes a named statement. Compiling a statement costs more than running it, so the builder runs once and is given placeholders
  * in place of the values. The builder passes the placeholders on and never computes with them.
@@ -210,6 +216,22 @@ export const countUpTo = <K extends Record<string, string | null>>(kinds: readon
     return sql`select ${sql.join(names, sql`, `)}, count(*) as total from (${rows}) counted`
   })
   return sql<K & { total: number }>`select * from (${sql.join(counts, sql` union all `)}) counts where total > 0`
+}
+
+const counts = new WeakMap<SQLWrapper, SQL<{ total: number }>>()
+const countOfRows = (rows: SQLWrapper) => sql<{ total: number }>`select count(*) as total from ${rows} counted`
+
+/** Counts the rows of a read up to its limit, without reading more of them than its conditions and its order need. */
+export function countOf({ statement: rows, values, name, numberedFrom }: Bound): Bound<SQL<{ total: number }>> {
+  const count = counts.get(rows) ?? countOfRows(rows)
+  counts.set(rows, count)
+  return {
+    statement: count,
+    values,
+    name: `count of ${name}`,
+    numberedFrom: (first) => countOfRows(numberedFrom(first)),
+    getSQL: () => count.getSQL(),
+  }
 }
 
 /** How many rows an insert may have. Few sizes mean few texts to prepare. A page of a hundred rows is one insert. */

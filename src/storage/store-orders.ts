@@ -6,11 +6,9 @@ import {
   eq,
   exists,
   getTableColumns,
-  gte,
   inArray,
   isNotNull,
   isNull,
-  lt,
   lte,
   ne,
   notExists,
@@ -22,7 +20,7 @@ import { finalStates } from '../domain/purchase.ts'
 import type { OrderState } from '../domain/store-order.ts'
 import { entitlements, licenceKeys, purchases, storeOrderLines, storeOrders } from './schema.ts'
 import { build, change, inWhole, notByIndex, statement } from './statement.ts'
-import { beginning, columnsBy, countBy, insertInto, page, pageBy, rowsBy, setBy, setOne, someBy, stampOnce } from './table.ts'
+import { beginning, columnsBy, countBy, insertInto, newestFirst, page, pageBy, type Place, rowsBy, setBy, setOne, someBy, stampOnce, within } from './table.ts'
 
 export type StoreOrder = typeof storeOrders.$inferSelect
 export type Line = typeof storeOrderLines.$inferSelect
@@ -67,17 +65,13 @@ export const listStoreOrders = page(storeOrders, ['store', 'closedState'])
 /** Counts all orders by the state that was reported to their store; null: the order is open. Reads a million rows in a second. */
 export const countStoreOrders = countBy(storeOrders, ['closedState'])
 
-export interface OrderFilter {
+export interface OrderFilter extends Place {
   store?: string | undefined
   /** Only orders with this SKU in one of their lines. */
   sku?: string | undefined
-  before?: string | undefined
-  /** Orders with a smaller id are left out. */
-  from?: string | undefined
-  limit: number
 }
 
-const newestOrders = ({ store, sku, before, from, limit }: OrderFilter, state: SQL | undefined) =>
+const newestOrders = ({ store, sku, ...place }: OrderFilter, state: SQL | undefined) =>
   build
     .select()
     .from(storeOrders)
@@ -89,12 +83,11 @@ const newestOrders = ({ store, sku, before, from, limit }: OrderFilter, state: S
         sku === undefined
           ? undefined
           : sql`exists (select 1 from store_order_lines where sku = ${sku} and order_id = ${storeOrders.id})`,
-        before === undefined ? undefined : lt(storeOrders.id, before),
-        from === undefined ? undefined : gte(storeOrders.id, from),
+        within(storeOrders.id, place),
       ),
     )
-    .orderBy(desc(storeOrders.id))
-    .limit(limit)
+    .orderBy(newestFirst(storeOrders.id, place))
+    .limit(place.limit)
 
 /** A page of the orders that are not closed, oldest first. */
 export const openOrders = pageBy(storeOrders, 'id', [], isNull(storeOrders.closedAt))
@@ -141,7 +134,7 @@ export const storeOrdersNamed = statement((name: string) =>
 export const ordersOfSku = statement(
   (
     sku: string,
-    { store, before, from, limit, closedState }: Omit<OrderFilter, 'sku'> & { closedState?: 'fulfilled' | undefined },
+    { store, closedState, ...place }: Omit<OrderFilter, 'sku'> & { closedState?: 'fulfilled' | undefined },
   ) =>
     build
       .select(getTableColumns(storeOrders))
@@ -155,14 +148,13 @@ export const ordersOfSku = statement(
             select 1 from store_order_lines earlier
             where earlier.sku = ${sku} and earlier.order_id = ${storeOrderLines.orderId} and earlier.id < ${storeOrderLines.id}
           )`,
-          before === undefined ? undefined : lt(storeOrderLines.orderId, before),
-          from === undefined ? undefined : gte(storeOrderLines.orderId, from),
+          within(storeOrderLines.orderId, place),
           store === undefined ? undefined : sql`${notByIndex(storeOrders.store)} = ${store}`,
           closedState === undefined ? undefined : sql`${notByIndex(storeOrders.closedState)} = ${closedState}`,
         ),
       )
-      .orderBy(desc(storeOrderLines.orderId))
-      .limit(limit),
+      .orderBy(newestFirst(storeOrderLines.orderId, place))
+      .limit(place.limit),
 )
 
 /** The references of orders in their stores. */

@@ -164,8 +164,27 @@ interface PageOptions<W, C> {
 /** The values that a filter may require in columns; undefined: any value. */
 type Asked<T extends SQLiteTable, K extends ColumnOf<T>> = { [C in K]?: Row<T>[C] | undefined }
 
+/** Where a page of a list stands by the ids of its rows: each bound is an id, or what `idBound` returns. */
+export interface Place {
+  before?: string | undefined
+  /** Asks for the rows after this id, the least id first: the page is read backwards. */
+  after?: string | undefined
+  /** Rows with a smaller id are left out. */
+  from?: string | undefined
+  limit: number
+}
+
+export const within = (id: SQLiteColumn, { before, after, from }: Place): SQL | undefined =>
+  and(
+    before === undefined ? undefined : lt(id, before),
+    after === undefined ? undefined : gt(id, after),
+    from === undefined ? undefined : gte(id, from),
+  )
+
+export const newestFirst = (id: SQLiteColumn, { after }: Place): SQL => (after === undefined ? desc(id) : asc(id))
+
 /**
- * A page of a table, newest first; `before` is the id of the last row seen, `from` the least id that counts.
+ * A page of a table, newest first; with `after` the other way round.
  *
  * @param equal columns whose value a filter may require
  */
@@ -176,7 +195,7 @@ export function page<
   C extends Record<string, SQL> = Record<never, SQL>,
 >(table: T, equal: readonly K[] = [], { without, where, computed }: PageOptions<W, C> = {}) {
   type Computed = { [N in keyof C]?: (C[N] extends SQL<infer V> ? V : never) | undefined }
-  type Filter = Asked<T, K> & Computed & { before?: string | undefined; from?: string | undefined; limit: number }
+  type Filter = Asked<T, K> & Computed & Place
   const filters = { ...columnsNamed(table, equal), ...computed }
   const columns = Object.entries<SQLiteColumn>(getTableColumns(table))
   const selected = Object.fromEntries(columns.filter(([name]) => name !== without))
@@ -184,15 +203,8 @@ export function page<
     const select = build
       .select(selected)
       .from(table as SQLiteTable)
-      .where(
-        and(
-          where,
-          ...asked(filters, filter),
-          filter.before === undefined ? undefined : lt(table.id, filter.before),
-          filter.from === undefined ? undefined : gte(table.id, filter.from),
-        ),
-      )
-      .orderBy(desc(table.id))
+      .where(and(where, ...asked(filters, filter), within(table.id, filter)))
+      .orderBy(newestFirst(table.id, filter))
       .limit(filter.limit)
     return select as SQLWrapper as Read<Omit<Row<T>, W>>
   })

@@ -305,6 +305,9 @@ const lists: [path: string, key: string, found: Record<string, string>][] = [
   ],
 ]
 
+const byAfter = (path: string): boolean =>
+  path.startsWith('/stores') || path.startsWith('/held') || path.endsWith('changes')
+
 async function world(): Promise<ApiWorld> {
   const made = await openApi()
   await made.ordering.db.commit([{ statement: build.delete(schema.audit), rows: 'any' }])
@@ -320,24 +323,78 @@ describe('the list', () => {
       for (const [query, expected] of Object.entries(found)) {
         const wanted = expected === '' ? [] : expected.split(' ')
         const names: unknown[] = []
+        const pages: unknown[] = []
         let cursor: string | null = null
-        const cursorName =
-          path.startsWith('/stores') || path.startsWith('/held') || path.endsWith('changes') ? 'after' : 'before'
-        for (let pages = 0; pages < 20; pages += 1) {
+        const [cursorName, backName] = byAfter(path) ? ['after', 'before'] : ['before', 'after']
+        let back: string | null = null
+        while (pages.length < 20) {
           const more: string = cursor === null ? '' : `&${cursorName}=${encodeURIComponent(cursor)}`
           const { status, body } = await ask('GET', `${path}?${query}&limit=2${more}`)
           expect(status, `${query}: ${JSON.stringify(body.error)}`).toBe(200)
           if (cursor !== null) expect(body.data.items, `${query}: a page that there is has items`).not.toEqual([])
           names.push(...body.data.items.map((item) => item[key]))
+          pages.push(body.data.items)
           cursor = body.data.next
+          back = body.data.previous
+          expect(back === null, `${query}: only the first page has no previous one`).toBe(pages.length === 1)
           if (cursor === null) break
         }
         expect(names, `${path}?${query}, two by two`).toEqual(wanted)
-        const { body } = await ask('GET', `${path}?${query}`)
-        expect([body.data.items.map((item) => item[key]), body.data.next], `${path}?${query}`).toEqual([wanted, null])
+        while (back !== null) {
+          const { body } = await ask('GET', `${path}?${query}&limit=2&${backName}=${encodeURIComponent(back)}`)
+          pages.pop()
+          expect(body.data.items, `${query}: back to the page as it was`).toEqual(pages.at(-1))
+          expect(body.data.next, `${query}: and on again`).not.toBeNull()
+          back = body.data.previous
+        }
+        expect(pages, `${query}: back to the first page`).toHaveLength(1)
+        const { body } = await ask('GET', `${path}?${query}&count=true`)
+        const { items, next, total } = body.data
+        expect([items.map((item) => item[key]), next, total], `${path}?${query}`).toEqual([wanted, null, wanted.length])
       }
     },
   )
+
+  test('goes back exactly while rows arrive, and as far as what has arrived since', async () => {
+    const { ask, ordering } = await world()
+    const page = async (more: string) => (await ask('GET', `/sync/runs?limit=1${more}`)).body.data
+    const second = await page(`&before=${(await page('')).next}`)
+    await ordering.db.commit([insertion(schema.syncRuns, run('4'))])
+    const first = await page(`&after=${second.previous}`)
+    expect(first.items.map(({ id }) => id)).toEqual(['3'])
+    const newest = await page(`&after=${first.previous}`)
+    expect([newest.items.map(({ id }) => id), newest.previous, newest.next]).toEqual([['4'], null, '4'])
+    expect((await page('&after=4')).items).toEqual([])
+    expect((await ask('GET', '/sync/runs?before=2&after=1')).status).toBe(400)
+  })
+
+  test('counts exactly up to 10,000, and one more where there are more', async () => {
+    const { ask, ordering } = await world()
+    const store = async (count: number, from: number) =>
+      ordering.db.commit(
+        Array.from({ length: count }, (_, index) =>
+          insertion(schema.audit, entry(deliveryId(from + index), { action: 'backup' })),
+        ),
+      )
+    const total = async (more = '') =>
+      (await ask('GET', `/audit?action=backup&limit=1&count=true${more}`)).body.data.total
+    await store(10_000, 0)
+    expect(await total()).toBe(10_000)
+    await store(2, 10_000)
+    expect(await total()).toBe(10_001)
+    expect(await total(`&from=${at(10)}&to=${at(10_000)}`)).toBe(9_990)
+    expect(await total(`&to=${at(12)}&before=${deliveryId(3)}`), 'a page deep in the list').toBe(12)
+    expect((await ask('GET', '/audit?action=backup')).body.data.total).toBeUndefined()
+  })
+
+  test.each(['/orders', '/audit', '/purchases', '/outbox'])('%s is narrowed to a time', async (path) => {
+    const { ask } = await world()
+    const found = async (more: string) => (await ask('GET', `${path}?count=true${more}`)).body.data.total
+    const all = await found('')
+    // The ids of this world are as old as the beginning of time, or newer than its end.
+    expect((await found(`&from=${at(0)}`)) + (await found(`&to=${at(0)}`))).toBe(all)
+    expect((await ask('GET', `${path}?from=yesterday`)).status).toBe(400)
+  })
 
   test('of listings that begin with a text is one page of so many', async () => {
     const { ask } = await world()

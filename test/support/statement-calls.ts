@@ -205,6 +205,7 @@ export const calls: Record<string, unknown[]> = {
   unlinkedListings: [{ store: 's', after: '', limit: 1 }],
   pageOfListings: [{ store: 's', state: 'held', reasons: ['missing'], after: 'a', limit: 1 }],
   waitingListings: [{ store: 's', variant: 'v', limit: 1 }],
+  waitingListingsBefore: ['s', 'v', 1],
   listingsWithVariant: ['s', 'a', 'b', 1],
   listingsWithSku: ['s', 'a', 'b', 1],
   distrustListings: ['s', at],

@@ -67,7 +67,9 @@ export function alertOperations({ ordering, alerting }: ApiContext) {
       summary: 'Alerts, newest first: what each is about, what to do, and who looks after it.',
       item: Alert,
       success: { 200: 'A page of alerts; those that ended go after 90 days' },
-      read: async (asked) => (await db.query(listAlerts(asked))).map((row) => standingOf(row)),
+      db,
+      read: listAlerts,
+      show: async (rows) => rows.map((row) => standingOf(row)),
     }),
     listAlertChannels: operation({
       route: 'GET /alerts/channels',

@@ -24,7 +24,8 @@ export function auditOperations({ ordering: { db } }: ApiContext) {
       filters: { actor: auditActor, action: auditAction, subject: auditSubject },
       item: Entry,
       success: { 200: 'A page of entries' },
-      read: (asked) => db.query(listAudit(asked)),
+      db,
+      read: listAudit,
     }),
   }
 }

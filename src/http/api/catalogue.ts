@@ -139,7 +139,8 @@ export function syncOperations({ ordering: { db }, syncs }: ApiContext) {
       summary: 'Sync runs, newest first.',
       item: SyncRun,
       success: { 200: 'A page of runs' },
-      read: (asked) => db.query(listSyncRuns(asked)),
+      db,
+      read: listSyncRuns,
     }),
     viewSyncRun: operation({
       route: 'GET /sync/runs/:id',
@@ -163,9 +164,10 @@ export function syncOperations({ ordering: { db }, syncs }: ApiContext) {
       item: ListedChange,
       success: { 200: 'A page of changes; `next` goes into `after`' },
       failures: { 404: 'unknown id' },
-      read: async ({ after = '', limit, field }, { path: { id } }) => {
+      db,
+      read: async ({ before, after = '', limit, field }, { path: { id } }) => {
         const run = await need(db, syncRunById(id), 'sync run', id)
-        return db.query(changesOfRun(run.id, after, limit, field))
+        return changesOfRun(run.id, after, limit, field, before)
       },
     }),
   }

@@ -74,10 +74,10 @@ export function claimOperations({ ordering, config }: ApiContext) {
       filters: { state: choice(claimStates, 'Only claims that are open, or that ended') },
       item: ClaimEntry,
       success: { 200: 'A page of claims' },
-      read: async ({ state, ...asked }) => {
-        const isOpen = state === undefined ? undefined : Number(state === 'open')
-        return claimViews(db, await db.query(listClaims({ ...asked, isOpen })))
-      },
+      db,
+      read: ({ state, ...asked }) =>
+        listClaims({ ...asked, isOpen: state === undefined ? undefined : Number(state === 'open') }),
+      show: (rows) => claimViews(db, rows),
     }),
     viewClaim: operation({
       route: 'GET /claims/:number',

@@ -1,14 +1,13 @@
 import { z } from 'zod'
 import { assertAllowed } from '../../access/tokens.ts'
 import { deliveryLabels, deliveryStates } from '../../domain/labels.ts'
-import { idBound } from '../../ids.ts'
 import { bodyDeleted, replay, reveal as revealBody } from '../../inbox/process.ts'
 import { supplierSourceId } from '../../inbox/sources.ts'
 import { need } from '../../storage/database.ts'
 import { deliveryById, listDeliveries } from '../../storage/deliveries.ts'
 import { allWebhooks, type Webhook as WebhookRow } from '../../storage/webhooks.ts'
 import { plainLength } from '../../vault/vault.ts'
-import { choice, eventName, queryFlag, queryInstant, replayBody, webhookBody } from '../input.ts'
+import { choice, eventName, queryFlag, replayBody, webhookBody } from '../input.ts'
 import { type ApiContext, admin, created, ok, operation, operator, viewer } from '../operation.ts'
 import { listOperation, page } from './list-operation.ts'
 import { at, component, count, enumeration, maybeAt, words } from './views.ts'
@@ -53,18 +52,11 @@ export function deliveryOperations({ ordering }: ApiContext) {
       filters: {
         state: choice(deliveryStates, 'Only deliveries in this state'),
         event: eventName,
-        from: queryInstant('Only deliveries that arrived then or later'),
-        to: queryInstant('Only deliveries that arrived before'),
       },
       item: Delivery,
       success: { 200: 'A page of deliveries' },
-      read: ({ before, from, to, ...filter }) => {
-        const bounds = {
-          before: [before, to === undefined ? undefined : idBound(to)].filter((bound) => bound !== undefined).sort()[0],
-          from: from === undefined ? undefined : idBound(from),
-        }
-        return db.query(listDeliveries({ ...filter, ...bounds }))
-      },
+      db,
+      read: listDeliveries,
     }),
     viewDelivery: operation({
       route: 'GET /deliveries/:id',

@@ -5,7 +5,7 @@ import { lineStates, orderStates } from '../../domain/store-order.ts'
 import { type DeliveryRow, exportDeliveries } from '../../inbox/delivery-export.ts'
 import { csvText, FILE_START } from '../../listings/links-file.ts'
 import { exportOrders, type OrderRow } from '../../ordering/order-export.ts'
-import { choice, eventName, exportBody, fromStore, inStore, queryInstant } from '../input.ts'
+import { choice, eventName, exportBody, fromStore, inStore, queryInstant, search } from '../input.ts'
 import { type ApiContext, admin, ok, operation, rowsFile, type SentFile, viewer } from '../operation.ts'
 import { Delivery } from './deliveries.ts'
 import { head, LineEntry } from './orders.ts'
@@ -110,6 +110,7 @@ export function exportOperations({ ordering }: ApiContext) {
       to: queryInstant('Only orders that were taken before'),
       store: inStore,
       state: choice(orderStates, 'Only orders in this state, as it was reported to their store; `open` until then'),
+      search,
       format,
     },
     success: { 200: 'A row for each line of an order, the newest orders first' },

@@ -25,11 +25,12 @@ import {
   listingsWithVariant,
   pageOfListings,
   waitingListings,
+  waitingListingsBefore,
 } from '../../storage/listings.ts'
 import { after, approvalBody, choice, linkBody, listingSearch, paging, queryFlag, reasonBody } from '../input.ts'
 import { type ApiContext, configuredStore, csvFile, ok, operation, operator, viewer } from '../operation.ts'
 import { ListingState } from './catalogue.ts'
-import { listOperation, page } from './list-operation.ts'
+import { listOperation, page, ROWS_MAX } from './list-operation.ts'
 import { storeOf } from './orders.ts'
 import { storeAt } from './stores.ts'
 import { amount, amountOf, at, component, count, currency, maybeAt, oneOf, view, withAmounts, words } from './views.ts'
@@ -216,10 +217,11 @@ export function listingOperations(context: ApiContext) {
       cursor: byVariant,
       success: { 200: 'A page of listings; `next` goes into `after`, and is null for a search' },
       failures: { 404: 'no such store' },
-      read: async ({ search, limit, ...filter }, { caller, path }) => {
+      db,
+      read: ({ search, limit, ...filter }, { caller, path }) => {
         const store = storeIn(caller, path)
-        if (search !== undefined) return searched(db, store, search, limit - 1)
-        return db.query(pageOfListings({ ...filter, store, limit }))
+        if (search !== undefined) return searched(db, store, search, Math.min(limit - 1, ROWS_MAX))
+        return pageOfListings({ ...filter, store, limit })
       },
     }),
     listListingProblems: listOperation({
@@ -231,8 +233,9 @@ export function listingOperations(context: ApiContext) {
       cursor: byVariant,
       success: { 200: 'A page of listings; `next` goes into `after`' },
       failures: { 404: 'no such store' },
-      read: async (asked, { caller, path }) =>
-        db.query(pageOfListings({ ...asked, store: storeIn(caller, path), state: 'held', reasons: unclear })),
+      db,
+      read: (asked, { caller, path }) =>
+        pageOfListings({ ...asked, store: storeIn(caller, path), state: 'held', reasons: unclear }),
     }),
     listHeldPrices: listOperation({
       route: 'GET /held-prices',
@@ -242,9 +245,11 @@ export function listingOperations(context: ApiContext) {
       item: HeldPrice,
       cursor: ({ store, variant }) => `${store}/${variant}`,
       success: { 200: 'A page of listings; `next` goes into `after`' },
-      read: ({ limit, after }) => {
-        const [, store, variant] = /^([^/]+)\/(.+)$/s.exec(after ?? '') ?? []
-        return db.query(waitingListings({ ...(store && { store }), ...(variant && { variant }), limit }))
+      db,
+      read: ({ limit, before, after }) => {
+        const [, store, variant] = /^([^/]+)\/(.+)$/s.exec(before ?? after ?? '') ?? []
+        if (before !== undefined) return waitingListingsBefore(store ?? '', variant ?? '', limit)
+        return waitingListings({ ...(store && { store }), ...(variant && { variant }), limit })
       },
     }),
     viewStoreListing: operation({

@@ -10,8 +10,8 @@ import { takeOrder } from '../../ordering/intake.ts'
 import { withdrawKeysPage } from '../../ordering/keys-page.ts'
 import { HISTORY_MAX, orderHistory, revealKeys } from '../../ordering/order-history.ts'
 import {
+  askOrders,
   type ListedOrder,
-  listOrders,
   orderCalled,
   statesOfOrders,
   viewOrder,
@@ -22,7 +22,6 @@ import { takeByHand } from '../../ordering/shop-orders.ts'
 import { claimsOfOrder } from '../../storage/claims.ts'
 import type { Database } from '../../storage/database.ts'
 import type { Purchase as PurchaseRow } from '../../storage/purchases.ts'
-import { type StoreOrder, storeOrdersNamed } from '../../storage/store-orders.ts'
 import {
   choice,
   inStore,
@@ -327,8 +326,9 @@ export function orderOperations(context: ApiContext) {
       },
       item: OrderEntry,
       success: { 200: 'A page of orders' },
-      read: async ({ store, ...filter }, { caller }) =>
-        statesOfOrders(db, await askedOrders(db, { ...filter, store: storeAsked(caller, store) })),
+      db,
+      read: ({ store, ...filter }, { caller }) => askOrders(db, { ...filter, store: storeAsked(caller, store) }),
+      show: (rows) => statesOfOrders(db, rows),
     }),
     viewOrderHistory: operation({
       route: 'GET /orders/:reference/history',
@@ -474,31 +474,6 @@ function storeAsked({ store }: Caller, named: string | undefined): string | unde
   if (store === null) return named
   if (named !== undefined && named !== store) throw new Failure('forbidden', 'the token is bound to another store')
   return store
-}
-
-interface OrderFilter {
-  store: string | undefined
-  state?: OrderStateName | undefined
-  search?: string | undefined
-  before?: string | undefined
-  limit: number
-}
-
-/** Reads the orders that a caller asks for. A search text that names no order is taken for a SKU. */
-async function askedOrders(db: Database, { state, search, ...filter }: OrderFilter): Promise<StoreOrder[]> {
-  if (search !== undefined) {
-    const named = await db.query(storeOrdersNamed(search))
-    const { store, before } = filter
-    if (named.length > 0) {
-      return named.filter(
-        (order) =>
-          (store === undefined || order.store === store) &&
-          (state === undefined || (order.closedState ?? 'open') === state) &&
-          (before === undefined || order.id < before),
-      )
-    }
-  }
-  return listOrders(db, { ...filter, state, sku: search })
 }
 
 /** A call that names an order. */

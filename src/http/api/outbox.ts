@@ -47,8 +47,9 @@ export function outboxOperations({ ordering }: ApiContext) {
       },
       item: ListedEffect,
       success: { 200: 'A page of the outbox' },
-      read: async (asked) => {
-        const rows = await db.query(listOutbox(asked))
+      db,
+      read: listOutbox,
+      show: async (rows) => {
         const ids = [...new Set(rows.flatMap(({ orderId }) => orderId ?? []))]
         const orders = ids.length === 0 ? [] : await db.query(referencesOfOrders(ids))
         const references = new Map(orders.map(({ id, reference }) => [id, reference]))

@@ -240,15 +240,15 @@ export function purchaseOperations({ ordering }: ApiContext) {
       item: ListedPurchase,
       success: { 200: 'A page of purchases' },
       failures: { 400: '`state` and `hold` together' },
-      read: async ({ state, hold, ...wanted }) => {
+      db,
+      read: ({ state, hold, ...wanted }) => {
         if (state !== undefined && hold !== undefined) {
           throw invalidField('hold', 'goes without state: what is held is planned or waiting')
         }
         const holdReason = hold === 'any' ? undefined : hold
-        const statement =
-          hold === undefined ? listPurchases({ ...wanted, state }) : listHeldPurchases({ ...wanted, holdReason })
-        return listed(await db.query(statement))
+        return hold === undefined ? listPurchases({ ...wanted, state }) : listHeldPurchases({ ...wanted, holdReason })
       },
+      show: listed,
     }),
     viewPurchase: operation({
       route: 'GET /purchases/:id',

@@ -12,9 +12,8 @@ import {
 import { need } from '../../storage/database.ts'
 import { listDiscrepancies } from '../../storage/discrepancies.ts'
 import { listSweeps, type Sweep as SweepRow, sweepById } from '../../storage/runs.ts'
-import { paging } from '../input.ts'
 import { type ApiContext, accepted, ok, operation, operator, viewer } from '../operation.ts'
-import { byId, listOperation, page, pageOf } from './list-operation.ts'
+import { byId, listOperation, pageBothWays, pageOf, pageQuery } from './list-operation.ts'
 import { at, component, count, currency, enumeration, maybeAt, oneOf, view, withAmounts, words } from './views.ts'
 
 export const RunState = enumeration('RunState', runLabels)
@@ -84,7 +83,7 @@ const Movement = view(
 const Balance = z.object({
   balance: Reading.nullable(),
   account: Account.nullable(),
-  ...page(Movement).shape,
+  ...pageBothWays(Movement).shape,
 })
 
 /** The operations of the comparisons with the supplier: orders with purchases, and the balance with the cost of purchases. */
@@ -106,7 +105,8 @@ export function sweepOperations({ ordering: { db }, sweeps }: ApiContext) {
       summary: 'Sweeps, newest first.',
       item: Sweep,
       success: { 200: 'A page of sweeps' },
-      read: (asked) => db.query(listSweeps(asked)),
+      db,
+      read: listSweeps,
     }),
     viewSweep: operation({
       route: 'GET /sweeps/:id',
@@ -122,19 +122,19 @@ export function sweepOperations({ ordering: { db }, sweeps }: ApiContext) {
     viewBalance: operation({
       route: 'GET /balance',
       allowed: viewer,
-      query: paging,
+      query: pageQuery,
       summary: 'The balance at the supplier and what explains it, with the newest movements.',
       answer: Balance,
       success: { 200: 'As of the last reading' },
-      async handle({ query: { limit, ...filter } }) {
+      async handle({ query }) {
         const [[reading], accounts] = await Promise.all([db.query(latestBalance()), db.query(allBalanceAccounts())])
-        if (!reading) return ok({ balance: null, account: null, items: [], next: null })
+        if (!reading) return ok({ balance: null, account: null, items: [], next: null, previous: null })
         const { currency } = reading
-        const rows = await db.query(listMovements({ ...filter, currency, limit: limit + 1 }))
+        const rows = await db.query(listMovements({ ...query, currency, limit: query.limit + 1 }))
         return ok({
           balance: reading,
           account: accounts.find((one) => one.currency === currency) ?? null,
-          ...pageOf(rows, limit, byId),
+          ...pageOf(rows, query, byId),
         })
       },
     }),
@@ -144,7 +144,8 @@ export function sweepOperations({ ordering: { db }, sweeps }: ApiContext) {
       summary: 'Differences between our purchases and the orders of the supplier, newest first.',
       item: Discrepancy,
       success: { 200: 'A page of discrepancies' },
-      read: (asked) => db.query(listDiscrepancies(asked)),
+      db,
+      read: listDiscrepancies,
     }),
   }
 }
