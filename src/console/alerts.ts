@@ -30,6 +30,7 @@ export const alertsPage = listPage({
     waiting: (status) => openOf(status).filter(({ acknowledgedAt }) => acknowledgedAt === null).length,
   },
   operation: 'listAlerts',
+  nouns: ['alert', 'alerts'],
   ask: () => ({ query: { state: 'ended' } }),
   headline: ({ status }) => headline(openOf(status), status.alertChannels),
   above: ({ visit, status, mayAct, stores }) =>

@@ -2,8 +2,10 @@
 
 import { type Html, html } from '../domain/html.ts'
 import type { ItemOf } from '../http/api/table.ts'
-import { filterField, filters } from './forms.ts'
-import { listPage, type Seen } from './list-page.ts'
+import { filterField } from './forms.ts'
+import { listPage, type Seen, timesAt, withTime } from './list-page.ts'
+import { facts, inARow, section } from './lists.ts'
+import { withQuery } from './tables.ts'
 import { ago, clockTag } from './words.ts'
 
 /** Every action that the audit knows, in words. */
@@ -66,13 +68,17 @@ export const auditPage = listPage({
   path: '/audit',
   navigation: { group: 'This installation', label: 'Audit log' },
   operation: 'listAudit',
+  nouns: ['entry', 'entries'],
   filters: ['actor', 'action', 'subject'],
+  times: 'days',
   headline: (seen) => html`${headline(seen)} <span class="quiet">Entries are added and never changed.</span>`,
-  above: ({ query, items }) =>
-    filters(
-      '/audit',
-      html`${filterField('Actor', 'actor', query.get('actor') ?? '', [...new Set(items.map((entry) => splitActor(entry).name))])}${filterField('Action', 'action', query.get('action') ?? '', Object.keys(auditWords))}${filterField('Subject', 'subject', query.get('subject') ?? '')}`,
-    ),
+  above: async ({ visit, isFiltered, now }) => {
+    const { items } = isFiltered ? { items: [] } : await visit.call('listActors')
+    const shown = items.slice(0, ACTORS_SHOWN).map(({ name, lastAt }) => [name, actorDays(name, lastAt, now)] as const)
+    return shown.length > 0 && section('who-h', 'Who did something last', facts(shown))
+  },
+  fields: ({ query, items }) =>
+    html`${filterField('Actor', 'actor', query.get('actor') ?? '', [...new Set(items.map((entry) => splitActor(entry).name))])}${filterField('Action', 'action', query.get('action') ?? '', Object.keys(auditWords))}${filterField('Subject', 'subject', query.get('subject') ?? '')}`,
   heading: ({ isFiltered }) => ['Newest first', isFiltered && html`<a href="/audit">Show everything</a>`],
   none: ['Nothing was done yet', 'Whatever a person or a store has done through Quayside stands here.'],
   noMatch: ['No entry matches', 'An actor is a name as it stands here, a subject an id or a word such as buying.'],
@@ -98,6 +104,19 @@ export const auditPage = listPage({
     ['Detail', ({ detail }) => detail],
   ],
 })
+
+/** How many names have links of their own. Others are found by the filter. */
+const ACTORS_SHOWN = 8
+
+/** Draws links to what somebody did on a day. */
+function actorDays(name: string, lastAt: string, now: number): Html {
+  const { Today, Yesterday, 'Last 7 days': week } = timesAt(now)
+  const links = Object.entries({ Today, Yesterday, 'Last 7 days': week }).map(
+    ([text, days]) =>
+      html`<a href="${withQuery('/audit', withTime(new URLSearchParams({ actor: name }), days))}" aria-label="${text}: ${name}">${text}</a>`,
+  )
+  return html`${inARow(links, ', ')} <span class="quiet small">last ${ago(lastAt, now)}</span>`
+}
 
 function headline({ now, items: [newest], isFiltered }: Seen<'listAudit'>): Html | string {
   if (!newest) return isFiltered ? 'Nothing matches.' : 'Nothing was done yet.'

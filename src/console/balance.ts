@@ -16,8 +16,8 @@ export const balancePage: Page = {
   path: '/balance',
   navigation: { group: 'Supplier', label: 'Balance' },
   show: async ({ call, query, now }) => {
-    const answer = await call('viewBalance', { query: { before: query.get('before') } })
-    const { balance, account, items, next } = answer
+    const answer = await call('viewBalance', { query: { before: query.get('before'), after: query.get('after') } })
+    const { balance, account, items } = answer
     const head = html`<header class="title"><h1>Balance</h1><p>${headline(answer)}</p></header>`
     if (!balance) {
       const none = empty('No balance yet', 'It is read when the service starts, and every five minutes.')
@@ -55,7 +55,7 @@ ${section(
       ['What', ({ kind }) => movements[kind] ?? kind, 'plain'],
       ['Amount', ({ amount }) => signed(amount, currency), 'top number'],
     ],
-  })}${items.length > 0 && pager('/balance', query, next)}`,
+  })}${pager('/balance', query, answer)}`,
 )}`,
     }
   },

@@ -28,6 +28,7 @@ export const deadLettersPage = listPage({
     waiting: (status) => deadOf(status).deliveries + deadOf(status).messages,
   },
   operation: 'listOutbox',
+  nouns: ['message', 'messages'],
   ask: () => ({ query: { state: 'dead', kind: 'callback' } }),
   headline: ({ status }) => headline(deadOf(status)),
   heading: () => ['Messages to stores'],

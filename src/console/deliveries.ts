@@ -11,16 +11,14 @@ import {
   actOnSeveral,
   type Effect,
   filterField,
-  filters,
   forOperators,
   hidden,
   idsOf,
-  instantField,
-  instantOf,
   needsRole,
   notNow,
   selectField,
   tick,
+  timesOf,
 } from './forms.ts'
 import { listPage } from './list-page.ts'
 import { inARow, notice, section } from './lists.ts'
@@ -35,26 +33,17 @@ export const deliveriesPage = listPage({
   path: '/deliveries',
   navigation: { group: 'Supplier', label: 'Deliveries' },
   operation: 'listDeliveries',
-  filters: ['state', 'event', 'from', 'to'],
-  ask: ({ query }) => ({
-    query: {
-      state: query.get('state'),
-      event: query.get('event'),
-      from: instantOf(query.get('from')),
-      to: instantOf(query.get('to')),
-    },
-  }),
+  nouns: ['delivery', 'deliveries'],
+  filters: ['state', 'event'],
+  times: 'minutes',
   headline: ({ status }) => headline(status),
-  above: ({ query }) =>
-    filters(
-      '/deliveries',
-      html`${selectField({
-        label: 'State',
-        name: 'state',
-        chosen: query.get('state') ?? '',
-        options: [['', 'all states'], ...Object.keys(deliveryLabels)],
-      })}${filterField('Event', 'event', query.get('event') ?? '', eventNames)}${instantField('Arrived from (UTC)', 'from', query.get('from') ?? '')}${instantField('Arrived before (UTC)', 'to', query.get('to') ?? '')}`,
-    ),
+  fields: ({ query }) =>
+    html`${selectField({
+      label: 'State',
+      name: 'state',
+      chosen: query.get('state') ?? '',
+      options: [['', 'all states'], ...Object.keys(deliveryLabels)],
+    })}${filterField('Event', 'event', query.get('event') ?? '', eventNames)}`,
   heading: ({ query }) => {
     const chosen = query.get('state')
     if (!chosen) return ['Newest first']
@@ -77,6 +66,8 @@ export const deliveriesPage = listPage({
       'Actions',
       forOperators('Replay', visit, replayForm(visit, items, withQuery('/deliveries/replay', query))),
     ),
+  file: ({ call, query }) =>
+    call('exportDeliveries', { query: { state: query.get('state'), event: query.get('event'), ...timesOf(query) } }),
   actions: {
     replay: byOperator(async ({ call, form, query }) => {
       const { replayed, left } = await call('replayDeliveries', { body: { ids: idsOf(form, 'replay') } })

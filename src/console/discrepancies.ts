@@ -19,6 +19,7 @@ export const discrepanciesPage = listPage({
   path: '/discrepancies',
   navigation: { group: 'Needs attention', label: 'Discrepancies' },
   operation: 'listDiscrepancies',
+  nouns: ['difference', 'differences'],
   headline: ({ status, now }) => headline(status, now),
   heading: () => ['Where the books differ', html`<a class="small" href="/balance">Where the money went</a>`],
   none: [

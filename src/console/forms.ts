@@ -137,13 +137,19 @@ export function selectField({ label, name, options, chosen, isRequired, at = '' 
 export const filterField = (label: string, name: string, value: string, known: readonly string[] = []): Html =>
   html`<label for="f-${name}">${label}<input type="text" id="f-${name}" name="${name}" value="${value}" maxlength="200" autocomplete="off"${known.length > 0 && html` list="f-${name}-known"`}></label>${known.length > 0 && html`<datalist id="f-${name}-known">${known.map((one) => html`<option value="${one}"></option>`)}</datalist>`}`
 
-/** Draws the field of an instant in a filter, to the minute, in UTC. */
-export const instantField = (label: string, name: string, value: string): Html =>
-  html`<label for="f-${name}">${label}<input type="datetime-local" id="f-${name}" name="${name}" value="${value}"></label>`
+/** Draws the field of a day in a filter, or of an instant to the minute. A day stands for its first minute, all in UTC. */
+export function timeField(label: string, name: string, value: string, by: 'days' | 'minutes'): Html {
+  const isDay = by === 'days' && !value.includes('T')
+  const shown = isDay || value.includes('T') || value === '' ? value : `${value}T00:00`
+  return html`<label for="f-${name}">${label}<input type="${isDay ? 'date' : 'datetime-local'}" id="f-${name}" name="${name}" value="${shown}"></label>`
+}
 
-/** Converts the value of an `instantField` to the format of the API; undefined where no instant was chosen. */
-export const instantOf = (given: string | null): string | undefined =>
-  given ? (/^[\d-]+T\d\d:\d\d$/.test(given) ? `${given}:00Z` : given) : undefined
+/** Converts the values of two fields of a time to the format of the API; undefined where none was chosen. */
+export function timesOf(query: URLSearchParams): { from: string | undefined; to: string | undefined } {
+  const instantOf = (given: string | null) =>
+    given?.replace(/^(\d{4}-\d\d-\d\d)$/, '$1T00:00').replace(/^([\d-]+T\d\d:\d\d)$/, '$1:00Z')
+  return { from: instantOf(query.get('from')), to: instantOf(query.get('to')) }
+}
 
 /** Draws the filters of a list. They stand in the address, so that a person can send the list to another person. */
 export const filters = (to: string, fields: Piece): Html =>

@@ -21,6 +21,7 @@ export const heldPricesPage = listPage({
   navigation: { group: 'Needs attention', label: 'Held prices', waiting: ({ counts }) => counts.heldPrices },
   operation: 'listHeldPrices',
   by: 'after',
+  nouns: ['price', 'prices'],
   ask: () => ({ query: { limit: String(SHOWN) } }),
   headline: ({ status: { counts } }) =>
     counts.heldPrices === 0

@@ -107,11 +107,13 @@ const priceHistory = ({ prices }: ListingDetailView, now: number): Html =>
   table({
     none: ['No price yet', 'The store has not confirmed a price. Each one that it confirms is kept here.'],
     caption: 'Prices that the store has confirmed',
-    rows: prices,
+    // A price that is not the last one shown came in place of the price below it.
+    rows: prices.map((one, index) => ({ ...one, from: prices[index + 1] })),
     isPairs: true,
     columns: [
       ['Since', ({ at }) => clockTag(at, now)],
-      ['Price', ({ price, currency }) => money(price, currency), 'number'],
+      ['From', ({ from }) => from && html`<span class="from">${money(from.price, from.currency)}</span>`, 'number'],
+      ['To', ({ price, currency }) => money(price, currency), 'number'],
       ['Because', ({ cause }) => causes[cause]],
     ],
   })

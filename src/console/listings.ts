@@ -6,7 +6,7 @@ import { listingLabels, reasonText } from '../domain/labels.ts'
 import type { ListingState } from '../domain/listing.ts'
 import type { StatusView } from '../http/api/status.ts'
 import type { ItemOf } from '../http/api/table.ts'
-import { filterField, filters, selectField } from './forms.ts'
+import { filterField, selectField } from './forms.ts'
 import { listPage, type Seen } from './list-page.ts'
 import { listingPath } from './listing-actions.ts'
 import { stateMark } from './marks.ts'
@@ -33,6 +33,7 @@ export const listingsPage = listPage<ListedBy>({
   navigation: { group: 'Selling', label: 'Listings' },
   operation: (query) => (query.get('state') === PROBLEMS ? 'listListingProblems' : 'listStoreListings'),
   by: 'after',
+  nouns: ['listing', 'listings'],
   filters: ['state', 'q'],
   ask: ({ query }, status) => {
     const [store, state, search] = [storeOf(query, status), query.get('state'), query.get('q')]
@@ -47,18 +48,16 @@ export const listingsPage = listPage<ListedBy>({
     if (store === '') return html`No store is connected yet. <a href="/stores">Stores</a> says how to connect one.`
     return headline(seen.status, store, name, seen.now)
   },
-  above: (seen) => {
-    const { store, state, search } = wordsOf(seen)
-    if (store === '') return undefined
-    return filters(
-      '/listings',
-      html`${selectField({ label: 'Store', name: 'store', options: [...seen.stores], chosen: store })}${selectField({
+  fields: (seen) => {
+    const { state, store, search } = wordsOf(seen)
+    return html`${selectField({ label: 'Store', name: 'store', options: [...seen.stores], chosen: store })}${selectField(
+      {
         label: 'State',
         name: 'state',
         options: [['', 'all states'], ...Object.keys(listingLabels), [PROBLEMS, 'need a link']],
         chosen: state,
-      })}<div class="grow">${filterField('Id or SKU, from its beginning, in any state', 'q', search)}</div>`,
-    )
+      },
+    )}<div class="grow">${filterField('Id or SKU, from its beginning, in any state', 'q', search)}</div>`
   },
   heading: (seen) => {
     const { store, name, state, search } = wordsOf(seen)

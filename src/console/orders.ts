@@ -5,12 +5,12 @@ import { type Html, html, type Piece } from '../domain/html.ts'
 import { lineLabels, orderLabels, purchaseLabels } from '../domain/labels.ts'
 import { orderStates } from '../domain/store-order.ts'
 import type { AnswerOf, ItemOf } from '../http/api/table.ts'
-import { filters, hidden, selectField } from './forms.ts'
+import { hidden, selectField, timesOf } from './forms.ts'
 import { listPage } from './list-page.ts'
 import { inARow, type Tab, tabs } from './lists.ts'
 import { live } from './live.ts'
 import { stateMark } from './marks.ts'
-import { withQuery } from './tables.ts'
+import { withoutPage, withQuery } from './tables.ts'
 import { clockTag, countedInWords, money, sentenceStart, storeName } from './words.ts'
 
 type OrderEntryView = ItemOf<'listOrders'>
@@ -26,18 +26,18 @@ export const ordersPage = listPage({
   path: '/orders',
   navigation: { group: 'Selling', label: 'Orders' },
   operation: 'listOrders',
+  nouns: ['order', 'orders'],
   filters: ['q', 'store', 'state'],
+  times: 'days',
   ask: ({ query }) => ({ query: askedOf(query) }),
   headline: async ({ visit }) =>
     headline(await visit.call('listOrders', { query: { state: 'open', limit: String(NAMED_MAX) } })),
-  above: ({ query, stores, items: [newest] }) => html`<div class="stack">${filters(
-    '/orders',
+  above: ({ query, items: [newest] }) => html`${stateTabs(query)}
+${newest && !query.has('before') && !query.has('after') && live({ tag: 'div', id: 'newer', from: newerPath(query, newest.id), content: html`` })}`,
+  fields: ({ query, stores }) =>
     html`<label class="grow" for="f-q">Search<input id="f-q" name="q" type="search" value="${query.get('q')}" maxlength="200" placeholder="Order number, supplier order or SKU" autocomplete="off"></label>${selectField(
       { label: 'Store', name: 'store', chosen: query.get('store') ?? '', options: [['', 'All stores'], ...stores] },
     )}${query.get('state') && hidden('state', query.get('state') ?? '')}`,
-  )}
-${stateTabs(query)}</div>
-${newest && !query.has('before') && live({ tag: 'div', id: 'newer', from: newerPath(query, newest.id), content: html`` })}`,
   none: [
     'No orders yet',
     html`The orders of your stores come here as soon as a store hands one in, or a shop that is connected sells one. <a href="/stores">Stores</a>`,
@@ -45,7 +45,7 @@ ${newest && !query.has('before') && live({ tag: 'div', id: 'newer', from: newerP
   noMatch: ({ query }) => {
     const what = query.get('q')
       ? 'has this number, supplier order or SKU, exactly as it is written'
-      : 'is in this state in this store'
+      : 'is in this state, store and time'
     return ['No order matches', html`No order ${what}. <a href="/orders">Show all orders</a>`]
   },
   caption: 'Orders, newest first',
@@ -63,12 +63,13 @@ ${newest && !query.has('before') && live({ tag: 'div', id: 'newer', from: newerP
     ['Cost', ({ cost, currency }) => money(cost, currency), 'number'],
     ['State', orderMark, 'top'],
   ],
+  file: ({ call, query }) => call('exportOrders', { query: { ...askedOf(query), ...timesOf(query) } }),
   parts: {
     /** Announces new rows. To insert them would move the rows that a person is reading. */
     newer: async ({ call, query }) => {
       const newest = query.get('newest') ?? ''
       const { items } = await call('listOrders', {
-        query: { ...askedOf(query), limit: String(NEWER_MAX), before: query.get('before') },
+        query: { ...askedOf(query), ...timesOf(query), limit: String(NEWER_MAX) },
       })
       const count = items.filter(({ id }) => id > newest).length
       if (count === 0) return html``
@@ -107,8 +108,7 @@ function headline({ items, next }: AnswerOf<'listOrders'>): Piece {
 function stateTabs(query: URLSearchParams): Html {
   const states = orderStates.map((state): Tab => [state, sentenceStart(orderLabels[state].word)])
   return tabs('States', [['', 'All'], ...states], query.get('state') ?? '', (state) => {
-    const wanted = new URLSearchParams(query)
-    wanted.delete('before')
+    const wanted = withoutPage(query)
     if (state === '') wanted.delete('state')
     else wanted.set('state', state)
     return withQuery('/orders', wanted)

@@ -4,6 +4,7 @@ import type { Html } from '../domain/html.ts'
 import type { Sign } from '../domain/labels.ts'
 import type { StatusView } from '../http/api/status.ts'
 import type { AnswerOf, OperationId, PathNameOf, QueryNameOf } from '../http/api/table.ts'
+import type { SentFile } from '../http/operation.ts'
 
 export interface NavigationEntry {
   /** Pieces that vary start with a colon: `/orders/:id`. */
@@ -31,6 +32,8 @@ export interface Page extends NavigationEntry {
    * browser loads the page again.
    */
   parts?: Record<string, (visit: Visit) => Promise<Html | undefined>>
+  /** Returns what the page lists as a file, at the path of the page with `.csv` behind it. */
+  file?: (visit: Visit) => Promise<SentFile>
 }
 
 export const navigationGroups = ['', 'Needs attention', 'Selling', 'Supplier', 'This installation'] as const

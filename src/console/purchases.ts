@@ -26,6 +26,7 @@ export const reviewsPage = listPage({
   path: '/reviews',
   navigation: { group: 'Needs attention', label: 'Reviews', waiting: ({ counts }) => counts.purchases.review ?? 0 },
   operation: 'listPurchases',
+  nouns: ['purchase', 'purchases'],
   ask: () => ({ query: { state: 'review' } }),
   headline: ({ status: { counts } }) => {
     const count = counts.purchases.review ?? 0
@@ -53,6 +54,8 @@ export const heldPurchasesPage = listPage({
   // Its customers wait, and are counted there.
   navigation: { group: 'Needs attention', label: 'Held purchases' },
   operation: 'listPurchases',
+  nouns: ['purchase', 'purchases'],
+  filters: ['hold'],
   ask: ({ query }) => ({ query: { hold: query.get('hold') ?? 'any' } }),
   headline: ({ status: { counts } }) => {
     const count = sum(counts.held)

@@ -18,7 +18,7 @@ import type { StatusView } from '../http/api/status.ts'
 import type { AnswerOf } from '../http/api/table.ts'
 import { readForm } from '../http/bodies.ts'
 import { createGuesses, networkOf } from '../http/networks.ts'
-import { type Operation, performerOf } from '../http/operation.ts'
+import { type Operation, performerOf, sendFile } from '../http/operation.ts'
 import type { Log } from '../log.ts'
 import { assetsRouter } from './assets.ts'
 import { isFromElsewhere, isFromOwnPage } from './guard.ts'
@@ -54,11 +54,13 @@ export interface Route {
   page: Page
   action?: Action
   part?: NonNullable<Page['parts']>[string]
+  file?: Page['file']
 }
 
 export const routesOf = (pages: readonly Page[]): Route[] =>
   pages.flatMap((page) => [
     { method: 'get', path: page.path, role: 'viewer', page },
+    ...(page.file ? [{ method: 'get', path: `${page.path}.csv`, role: 'viewer', page, file: page.file } as const] : []),
     ...Object.entries(page.parts ?? {}).map(
       ([name, part]): Route => ({ method: 'get', path: `${page.path}/parts/${name}`, role: 'viewer', page, part }),
     ),
@@ -110,7 +112,7 @@ export function consoleRouter(parts: RouterParts): Router {
     response.redirect(303, done.to ?? filled(page.path, visit.path))
   }
 
-  const handlerOf = ({ page, role, action, part }: Route): RequestHandler => {
+  const handlerOf = ({ page, role, action, part, file }: Route): RequestHandler => {
     return async (request, response) => {
       const caller = await callerOf(request)
       if (!caller) return sendSignedOut(request, response, action || part ? undefined : askedPage(address()))
@@ -120,7 +122,8 @@ export function consoleRouter(parts: RouterParts): Router {
         const content = await part(visit)
         if (content) sendPart(response, content, visit)
         else response.set('hx-refresh', 'true').status(204).end()
-      } else if (action) await act(response, visit, page, action)
+      } else if (file) await sendFile(response, 200, await file(visit))
+      else if (action) await act(response, visit, page, action)
       else {
         const shown = await page.show(visit)
         if (shown.to !== undefined) return response.redirect(303, shown.to)

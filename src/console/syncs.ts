@@ -5,8 +5,9 @@ import { type Html, html } from '../domain/html.ts'
 import { runLabels } from '../domain/labels.ts'
 import type { StatusView } from '../http/api/status.ts'
 import type { AnswerOf, ItemOf } from '../http/api/table.ts'
-import { act, forOperators } from './forms.ts'
+import { act, filters, forOperators, timesOf } from './forms.ts'
 import { changeText, heldPriceParts } from './held-prices.ts'
+import { countOf, hasTime, timeFields, timeTabs } from './list-page.ts'
 import { figures, pagesRead, section, sectionHead, tabs } from './lists.ts'
 import { live } from './live.ts'
 import { stateMark } from './marks.ts'
@@ -24,6 +25,7 @@ export const syncsPage: Page = {
     return {
       title: 'Syncs',
       main: html`<header class="title"><h1>Syncs</h1><p>${freshness(await visit.status(), visit.now)}</p></header>
+<div class="stack">${filters('/syncs', timeFields(query))}${timeTabs('/syncs', query, visit.now)}</div>
 <div class="split">
 ${live({ id: 'runs', class: 'stack', labelledBy: 'runs-h', from: `/syncs/parts/runs${query.size > 0 ? `?${query}` : ''}`, content: await runsPart(visit) })}
 ${section('actions-h', 'Actions', html`<div>${forOperators('Request a sync, dry run', visit, requestAct)}</div>`)}
@@ -64,26 +66,31 @@ function freshness({ freshness: { catalogueAt, catalogueFailure }, counts }: Sta
 }
 
 async function runsPart({ call, query, now }: Visit): Promise<Html> {
-  const before = query.get('before')
-  const { items, next } = await call('listSyncRuns', { query: { limit: '25', before } })
-  const page = new URLSearchParams(before ? { before } : {})
-  return html`${sectionHead('runs-h', 'Runs')}${table({
-    none: ['No sync yet', 'The first one begins when the service starts, and then by the schedule.'],
-    caption: 'Sync runs, newest first',
-    rows: items,
-    isPairs: true,
-    columns: [
-      [
-        'Started',
-        (run) => html`<a href="/syncs/${run.id}">${clockTag(run.startedAt, now)}</a><small>${causeText(run)}</small>`,
+  const shown = new URLSearchParams([...query].filter(([name]) => name !== 'seen'))
+  const place = { before: query.get('before'), after: query.get('after'), ...timesOf(query) }
+  const answer = await call('listSyncRuns', { query: { limit: '25', count: 'true', ...place } })
+  const { items } = answer
+  return html`${sectionHead('runs-h', 'Runs', items.length > 0 && html`<span class="small quiet">${countOf(answer, ['run', 'runs'])}</span>`)}${table(
+    {
+      none: hasTime(query)
+        ? ['No sync in this time', html`Choose another time. <a href="/syncs">Show all</a>`]
+        : ['No sync yet', 'The first one begins when the service starts, and then by the schedule.'],
+      caption: 'Sync runs, newest first',
+      rows: items,
+      isPairs: true,
+      columns: [
+        [
+          'Started',
+          (run) => html`<a href="/syncs/${run.id}">${clockTag(run.startedAt, now)}</a><small>${causeText(run)}</small>`,
+        ],
+        ['State', ({ state }) => stateMark(runLabels[state]), 'top'],
+        ['Offers', ({ offersSeen }) => grouped(offersSeen), 'number'],
+        ['New', ({ offersNew }) => grouped(offersNew), 'number'],
+        ['Changed', ({ offersChanged }) => grouped(offersChanged), 'number'],
+        ['Gone', ({ offersGone }) => grouped(offersGone), 'number'],
       ],
-      ['State', ({ state }) => stateMark(runLabels[state]), 'top'],
-      ['Offers', ({ offersSeen }) => grouped(offersSeen), 'number'],
-      ['New', ({ offersNew }) => grouped(offersNew), 'number'],
-      ['Changed', ({ offersChanged }) => grouped(offersChanged), 'number'],
-      ['Gone', ({ offersGone }) => grouped(offersGone), 'number'],
-    ],
-  })}${items.length > 0 && pager('/syncs', page, next)}`
+    },
+  )}${pager('/syncs', shown, answer)}`
 }
 
 /** Causes of syncs and sweeps. */
@@ -142,7 +149,7 @@ const runningPart = async (run: SyncRunView, visit: Visit): Promise<Html> =>
 const changesOf = ({ id }: SyncRunView, { query, call }: Visit) =>
   call('listSyncChanges', {
     path: { id },
-    query: { limit: '100', field: query.get('field'), after: query.get('after') },
+    query: { limit: '100', field: query.get('field'), before: query.get('before'), after: query.get('after') },
   })
 
 /** Draws what a run found that has ended: prices that it held, with their actions, and every change. */
@@ -160,8 +167,7 @@ ${changesPart(run, visit, changes)}`
 function changesPart(run: SyncRunView, { query }: Visit, changes: AnswerOf<'listSyncChanges'>): Html {
   const at = `/syncs/${run.id}`
   const field = query.get('field') ?? ''
-  const shown = new URLSearchParams(field && { field })
-  if (query.has('after')) shown.set('after', query.get('after') ?? '')
+  const shown = new URLSearchParams([...query].filter(([name]) => /^(field|before|after)$/.test(name)))
   const isFiltered = run.offersNew + run.offersChanged + run.offersGone <= FILTERED_MAX
   return section(
     'changes-h',
@@ -171,7 +177,7 @@ function changesPart(run: SyncRunView, { query }: Visit, changes: AnswerOf<'list
           'A dry run changes nothing',
           html`The newest one is on the <a href="/syncs/dry-run">page of dry runs</a>, with what would have changed.`,
         )
-      : html`${changesTable(changes.items, noChanges(run, field))}${changes.items.length > 0 && pager(at, shown, changes.next, 'after')}`,
+      : html`${changesTable(changes.items, noChanges(run, field))}${pager(at, shown, changes, 'after')}`,
     isFiltered && tabs('Kinds of changes', kinds, field, (name) => `${at}${name && `?field=${name}`}`),
   )
 }

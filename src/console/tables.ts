@@ -55,23 +55,33 @@ ${rows.map(([head, ...cells]) => html`<tr><th scope="row">${head}</th>${cells.ma
 export const empty = (title: string, about: Piece): Html =>
   html`<div class="empty"><svg viewBox="0 0 72 40" aria-hidden="true"><path d="M36 5 43 18H29zM30 18h12l-2 5h-8zM4 28c8 0 8-4 16-4s8 4 16 4 8-4 16-4 8 4 16 4M14 37c6 0 6-3 12-3s6 3 12 3 6-3 12-3"/></svg><p><b>${title}</b></p><p class="quiet small">${about}</p></div>`
 
+/** Where the pages beside a page begin, as the API answers it; absent where one page has all entries. */
+export interface PageCursors {
+  next?: string | null
+  previous?: string | null
+}
+
 /**
- * Draws links to the first page of a list and to the next page; nothing where a list has one page.
+ * Draws links to the first page of a list, and to the pages before and after this one; nothing where a list has one page.
  *
- * @param next the `next` of the page that the API answered
  * @param by the parameter that asks for the next page
  */
-export function pager(at: string, query: URLSearchParams, next: string | null, by = 'before'): Html | undefined {
-  const linkTo = (cursor: string | null) => {
-    const wanted = new URLSearchParams(query)
-    wanted.delete(by)
-    if (cursor !== null) wanted.set(by, cursor)
-    return withQuery(at, wanted)
-  }
-  const isFirst = !query.has(by)
+export function pager(
+  at: string,
+  query: URLSearchParams,
+  { next = null, previous = null }: PageCursors,
+  by: 'before' | 'after' = 'before',
+): Html | undefined {
+  const linkTo = (name: string, cursor: string) => withQuery(at, withoutPage(query, [[name, cursor]]))
+  const isFirst = !query.has('before') && !query.has('after')
   if (isFirst && next === null) return undefined
-  return html`<nav class="pager" aria-label="Pages of the list"><span>${!isFirst && html`<a href="${linkTo(null)}">First page</a>`}</span><span>${next !== null && html`<a href="${linkTo(next)}" rel="next">Next page</a>`}</span></nav>`
+  const back = by === 'before' ? 'after' : 'before'
+  return html`<nav class="pager" aria-label="Pages of the list"><span>${!isFirst && html`<a href="${withQuery(at, withoutPage(query))}">First page</a>`}</span><span>${previous !== null && html`<a href="${linkTo(back, previous)}" rel="prev">Previous page</a>`}</span><span>${next !== null && html`<a href="${linkTo(by, next)}" rel="next">Next page</a>`}</span></nav>`
 }
+
+/** Returns a query without what asks for a page of the list, and with these parameters. */
+export const withoutPage = (query: URLSearchParams, more: [string, string][] = []): URLSearchParams =>
+  new URLSearchParams([...[...query].filter(([name]) => name !== 'before' && name !== 'after'), ...more])
 
 /** Returns `/orders?state=open`; the path alone where the query is empty. */
 export const withQuery = (path: string, query: URLSearchParams): string =>

@@ -327,7 +327,7 @@ export const rowShapeOf = (answer: z.ZodType): z.ZodType | undefined => rowShape
 const isFile = (answer: z.ZodType): boolean => answer === csvFile || rowShapes.has(answer)
 
 /** Sends a file as fast as the client reads it. */
-async function sendFile(response: Response, status: number, { name, type, pieces }: SentFile): Promise<void> {
+export async function sendFile(response: Response, status: number, { name, type, pieces }: SentFile): Promise<void> {
   response.status(status).set({
     'content-type': `${type ?? 'text/csv'}; charset=utf-8`,
     'content-disposition': `attachment; filename="${name}"`,

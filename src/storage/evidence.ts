@@ -52,12 +52,24 @@ export const auditOf = rowsBy(audit, ['subject'], audit.at, audit.id)
 /** What people did to several subjects, oldest first. */
 export const auditOfAll = rowsBy(audit, ['subject in'], audit.at, audit.id)
 
-/** The audit, newest first. The filter `actor` is a name without the session or token behind it, as in the index. */
-export const listAudit = page(audit, ['action', 'subject'], {
-  computed: {
-    actor: sql<string>`substr(${audit.actor}, 1, ${positionIn(sql`${audit.actor} || ' ('`, sql`' ('`)} - 1)`,
-  },
-})
+/** The name of an actor without the session or token behind it, as in the index. */
+const actorName = sql<string>`substr(${audit.actor}, 1, ${positionIn(sql`${audit.actor} || ' ('`, sql`' ('`)} - 1)`
+
+/** The audit, newest first. The filter `actor` is a name. */
+export const listAudit = page(audit, ['action', 'subject'], { computed: { actor: actorName } })
+
+/** Names in the audit, each with its newest entry. It goes from name to name in the index. @param limit how many names are looked at */
+export const auditActors = statement(
+  (limit: number) => sql<{ name: string; lastAt: number }>`
+    with recursive names (name) as (
+      select * from (select ${actorName} from audit order by 1 limit 1) least
+      union all
+      select (select ${actorName} from audit where ${actorName} > names.name order by 1 limit 1) from names where names.name is not null
+    )
+    select name, (select at from audit where ${actorName} = name order by id desc limit 1) as last_at
+    from (select name from names where name is not null limit ${limit}) named
+    order by last_at desc`,
+)
 
 export const insertAttempt = insertInto(purchaseAttempts)
 

@@ -37,7 +37,12 @@ export interface Answer {
   headers: Headers
   body: {
     success: boolean
-    data: Record<string, unknown> & { items: Record<string, unknown>[]; next: string | null }
+    data: Record<string, unknown> & {
+      items: Record<string, unknown>[]
+      next: string | null
+      previous: string | null
+      total: number
+    }
     error: { code: string; message: string; fields?: { field: string; message: string }[] }
     request_id: string
   }

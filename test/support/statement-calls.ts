@@ -496,6 +496,7 @@ export const calls: Record<string, unknown[]> = {
   ordersOfSku: ['k', { ...page, closedState: 'fulfilled' }],
   listHeldPurchases: [{ holdReason: 'ceiling', before: 'z', limit: 1 }],
   auditOfAll: [['o', 'p']],
+  auditActors: [10],
   namesOfLines: [['l', 'm']],
   deliveriesOfPurchases: [['p']],
   markReopened: ['o'],

@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { listAudit } from '../../storage/evidence.ts'
+import { auditActors, listAudit } from '../../storage/evidence.ts'
 import { auditAction, auditActor, auditSubject } from '../input.ts'
-import { type ApiContext, viewer } from '../operation.ts'
+import { type ApiContext, ok, operation, viewer } from '../operation.ts'
 import { listOperation } from './list-operation.ts'
 import { at, component, words } from './views.ts'
 
@@ -14,7 +14,10 @@ const Entry = component('AuditEntry', {
   detail: words.describe('The reason that was given, or what changed'),
 })
 
-/** The operation that lists what people and stores did. Entries are added and never changed. */
+/** More names than people and stores have. */
+const ACTORS_MAX = 200
+
+/** The operations that list what people and stores did. Entries are added and never changed. */
 export function auditOperations({ ordering: { db } }: ApiContext) {
   return {
     listAudit: listOperation({
@@ -26,6 +29,16 @@ export function auditOperations({ ordering: { db } }: ApiContext) {
       success: { 200: 'A page of entries' },
       db,
       read: listAudit,
+    }),
+    listActors: operation({
+      route: 'GET /audit/actors',
+      allowed: viewer,
+      summary: `Who is named in the audit, who did something last comes first. At most ${ACTORS_MAX} names.`,
+      answer: z.object({
+        items: z.array(z.object({ name: z.string(), lastAt: at.describe('When it last did something') })),
+      }),
+      success: { 200: 'The names' },
+      handle: async () => ok({ items: await db.query(auditActors(ACTORS_MAX)) }),
     }),
   }
 }

@@ -87,6 +87,8 @@ interface ListDeclaration<R extends Route, I extends z.ZodType, C extends By, F 
    * @param asked the query. Its `limit` is one row more than a page has, so that the end of the list is seen
    */
   read: (asked: Asked<F>, call: Call<unknown, unknown, PieceOf<R>>) => Found<Row> | Promise<Found<Row>>
+  /** How many entries are counted where counting takes longer than elsewhere (default: `COUNT_MAX`). */
+  countMax?: (asked: Asked<F>) => number | undefined
   /** Makes the items of the rows (default: the rows are the items, which the shape of the answer checks). */
   show?: (rows: Row[]) => Promise<z.input<I>[]>
 }
@@ -106,6 +108,7 @@ export function listOperation<
     item,
     read,
     show,
+    countMax,
     cursor = byId as never,
     ...described
   } = declared as ListDeclaration<R, I, C, F, Row>
@@ -114,12 +117,11 @@ export function listOperation<
     ...described,
     query: { ...queries[forwards], ...filters } as unknown as Query<C, F>,
     answer: pageBothWays(item).extend({
-      total: z
-        .int()
+      total: z.int().optional().describe('How many entries match on all pages; only with count=true'),
+      isMore: z
+        .boolean()
         .optional()
-        .describe(
-          `How many entries match in all, with count=true: exact up to ${COUNT_MAX}, and ${COUNT_MAX + 1} where more do. Absent for a search of listings that finds ${ROWS_MAX} or more`,
-        ),
+        .describe(`Counting stopped at total, because more match: at ${COUNT_MAX} in most lists`),
     }),
     async handle(call) {
       const { count, from, to, ...given } = call.query as Given
@@ -130,9 +132,10 @@ export function listOperation<
       const found = await read({ ...filter, before: ends[0], limit: given.limit + 1 }, call)
       const rows = await foundRows(db, found)
       const items = show ? await show(rows) : (rows as z.input<I>[])
-      const all = { ...filter, before: end, after: undefined, limit: COUNT_MAX + 1 }
-      const total = count ? await countIn(db, await read(all, call)) : undefined
-      return ok({ ...pageOf(items, given, cursor, forwards), total })
+      const most = countMax?.(filter) ?? COUNT_MAX
+      const all = { ...filter, before: end, after: undefined, limit: most + 1 }
+      const counted = count && (await countIn(db, await read(all, call), most))
+      return ok({ ...pageOf(items, given, cursor, forwards), ...counted })
     },
   })
 }
@@ -140,7 +143,9 @@ export function listOperation<
 /** The most rows that a `read` returns itself: a page. */
 export const ROWS_MAX = 200
 
-async function countIn(db: Pick<Database, 'query'>, found: Found<unknown>): Promise<number | undefined> {
-  if (isBound(found)) return (await first(db, countOf(found)))?.total
-  return found.length < ROWS_MAX ? found.length : undefined
+/** @param most how many rows are counted; the statement reads one row more */
+async function countIn(db: Pick<Database, 'query'>, found: Found<unknown>, most: number) {
+  const count = isBound(found) ? ((await first(db, countOf(found)))?.total ?? 0) : found.length
+  const end = isBound(found) ? most : ROWS_MAX - 1
+  return { total: Math.min(count, end), isMore: count > end }
 }
