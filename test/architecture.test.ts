@@ -99,7 +99,7 @@ const budgets: Record<string, number> = {
   keys: 730,
   listings: 1_945,
   observe: 420,
-  ordering: 8_125,
+  ordering: 8_140,
   processes: 490,
   reconciliation: 1_230,
   rehearsal: 185,

@@ -1,11 +1,11 @@
 /** Who did what: every action of people and stores, newest first. */
 
+import { commonTimes } from '../domain/figures.ts'
 import { type Html, html } from '../domain/html.ts'
 import type { ItemOf } from '../http/api/table.ts'
 import { filterField } from './forms.ts'
-import { listPage, type Seen, timesAt, withTime } from './list-page.ts'
+import { listPage, type Seen } from './list-page.ts'
 import { facts, inARow, section } from './lists.ts'
-import { withQuery } from './tables.ts'
 import { ago, clockTag } from './words.ts'
 
 /** Every action that the audit knows, in words. */
@@ -108,14 +108,13 @@ export const auditPage = listPage({
 /** How many names have links of their own. Others are found by the filter. */
 const ACTORS_SHOWN = 8
 
-/** Draws links to what somebody did on a day. */
-function actorDays(name: string, lastAt: string, now: number): Html {
-  const { Today, Yesterday, 'Last 7 days': week } = timesAt(now)
-  const links = Object.entries({ Today, Yesterday, 'Last 7 days': week }).map(
+/** Draws links to what a person or a store did on a day. */
+function actorDays(actor: string, lastAt: string, now: number): Html {
+  const links = Object.entries(commonTimes(now)).map(
     ([text, days]) =>
-      html`<a href="${withQuery('/audit', withTime(new URLSearchParams({ actor: name }), days))}" aria-label="${text}: ${name}">${text}</a>`,
+      html`<a href="/audit?${new URLSearchParams({ actor, ...days }).toString()}" aria-label="${text}: ${actor}">${text}</a>`,
   )
-  return html`${inARow(links, ', ')} <span class="quiet small">last ${ago(lastAt, now)}</span>`
+  return html`${inARow(links.slice(0, 3), ', ')} <span class="quiet small">last ${ago(lastAt, now)}</span>`
 }
 
 function headline({ now, items: [newest], isFiltered }: Seen<'listAudit'>): Html | string {

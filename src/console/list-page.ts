@@ -1,13 +1,13 @@
 /** A page that is a list: its heading, its filters, its rows (or a text on what would be here), and the links to the pages beside it. */
 
-import { counted } from '../domain/figures.ts'
+import { commonTimes, counted, type Days } from '../domain/figures.ts'
 import { type Html, html, type Piece } from '../domain/html.ts'
 import type { StatusView } from '../http/api/status.ts'
 import type { AnswerOf, ItemOf, OperationId } from '../http/api/table.ts'
-import { filters as filterForm, hidden, timeField, timesOf } from './forms.ts'
+import { filters, hidden, timeField, timesOf } from './forms.ts'
 import { section, type Tab, tabs } from './lists.ts'
 import type { NavigationEntry, OperationInput, Page, Shown, Visit } from './page.ts'
-import { type Column, empty, type None, type PageCursors, pager, table, withoutPage, withQuery } from './tables.ts'
+import { type Column, empty, listAt, type None, type PageCursors, pager, table } from './tables.ts'
 import { type StoreNames, storeNames } from './words.ts'
 
 type ListId = { [N in OperationId]: AnswerOf<N> extends List ? N : never }[OperationId]
@@ -75,11 +75,12 @@ export interface ListPage<N extends ListId> extends Pick<Page, 'path' | 'actions
 
 /** @returns the page of the list. An action may call its `show` to put something before the list. */
 export function listPage<N extends ListId>(list: ListPage<N>) {
-  const { path, navigation, operation, nouns, filters = [], by = 'before', actions, parts, file } = list
+  const { path, navigation, operation, nouns, filters: names = [], by = 'before', actions, parts, file } = list
   const places = nouns && by === 'before' ? ['from', 'to', 'before', 'after'] : ['before', 'after']
   function rowsOf(seen: Seen<N>): Html | Promise<Html> | undefined {
     const { caption = '', columns, isPairs = false, rows, none } = list
-    const noMatch = list.noMatch ?? (hasTime(seen.query) ? nothingThen(path) : none)
+    const nothingThen: None = ['Nothing in this time', html`Choose another time. <a href="${path}">Show all</a>`]
+    const noMatch = list.noMatch ?? (hasTime(seen.query) ? nothingThen : none)
     const about = seen.isFiltered ? settled(noMatch, seen) : none
     if (rows) return seen.items.length === 0 ? empty(...about) : rows(seen)
     const shown = columns?.(seen) ?? []
@@ -88,8 +89,8 @@ export function listPage<N extends ListId>(list: ListPage<N>) {
   async function show(visit: Visit, first?: Html): Promise<Shown> {
     const { query } = visit
     const status = await visit.status()
-    const fields = { query: Object.fromEntries(filters.map((name) => [name, query.get(name)])) }
-    const asked = list.ask ? list.ask(visit, status) : fields
+    const chosen = { query: Object.fromEntries(names.map((name) => [name, query.get(name)])) }
+    const asked = list.ask ? list.ask(visit, status) : chosen
     const place = Object.fromEntries(places.map((name) => [name, query.get(name)]))
     const further = { ...place, ...(places.includes('from') && timesOf(query)), ...(nouns && { count: 'true' }) }
     const input = { ...asked, query: { ...asked?.query, ...further } } as OperationInput<N>
@@ -103,19 +104,26 @@ export function listPage<N extends ListId>(list: ListPage<N>) {
       status,
       stores: await storeNames(visit),
       mayAct: visit.caller.role !== 'viewer',
-      isFiltered: [...filters, ...places].some((name) => query.get(name)),
+      isFiltered: [...names, ...places].some((name) => query.get(name)),
     }
     const links = pager(path, query, answered, by)
-    const hasTimes = places.includes('from') && (list.times !== undefined || links !== undefined || hasTime(query))
-    const filled = html`${list.fields?.(seen) ?? filters.map((name) => query.get(name) && hidden(name, query.get(name) ?? ''))}${hasTimes && timeFields(query, list.times)}`
-    const content = html`${listHead(list, query, items, answered)}${await rowsOf(seen)}${links}`
+    const isTimed = places.includes('from') && (list.times !== undefined || links !== undefined || hasTime(query))
+    const fields = list.fields?.(seen) ?? names.map((name) => query.get(name) && hidden(name, query.get(name) ?? ''))
+    const fileLink =
+      list.file && html`<a class="small" href="${listAt(`${path}.csv`, query)}" download>Download as CSV</a>`
+    const head =
+      nouns &&
+      answered.total !== undefined &&
+      items.length > 0 &&
+      html`<div class="head"><p class="small quiet">${countOf(answered, nouns)}</p>${fileLink}</div>`
+    const content = html`${head}${await rowsOf(seen)}${links}`
     const [title, beside] = list.heading?.(seen) ?? []
     return {
       title: navigation.label,
       main: html`<header class="title"><h1>${navigation.label}</h1><p>${await list.headline(seen)}</p></header>
 ${first}
 ${await list.above?.(seen)}
-${(list.fields || hasTimes) && html`<div class="stack">${filterForm(path, filled)}${hasTimes && timeTabs(path, query, visit.now)}</div>`}
+${isTimed ? timeFilter(path, visit, list.times, fields) : list.fields && filters(path, fields)}
 ${
   title
     ? section('list-h', title, content, beside)
@@ -127,20 +135,7 @@ ${await list.below?.(seen)}`,
   return { path, navigation, show, ...(actions && { actions }), ...(parts && { parts }), ...(file && { file }) }
 }
 
-/** Says how many entries there are, and leads to the file of them. */
-function listHead(
-  { path, nouns, file }: Pick<ListPage<ListId>, 'path' | 'nouns' | 'file'>,
-  query: URLSearchParams,
-  items: unknown[],
-  answered: Omit<List, 'items'>,
-): Html | false {
-  if (items.length === 0 || answered.total === undefined || !nouns) return false
-  const link =
-    file && html`<a class="small" href="${withQuery(`${path}.csv`, withoutPage(query))}" download>Download as CSV</a>`
-  return html`<div class="head"><p class="small quiet">${countOf(answered, nouns)}</p>${link}</div>`
-}
-
-/** `12 orders`, `10,000+ orders` */
+/** Says how many entries there are: `12 orders`, `10,000+ orders`. */
 export const countOf = (
   { total = 0, isMore }: Omit<List, 'items'>,
   [one, several]: readonly [string, string],
@@ -148,50 +143,14 @@ export const countOf = (
 
 export const hasTime = (query: URLSearchParams): boolean => query.has('from') || query.has('to')
 
-const nothingThen = (path: string): None => [
-  'Nothing in this time',
-  html`Choose another time. <a href="${path}">Show all</a>`,
-]
-
-export const timeFields = (query: URLSearchParams, by: 'days' | 'minutes' = 'days'): Html =>
-  html`${timeField('From (UTC)', 'from', query.get('from') ?? '', by)}${timeField('Before (UTC)', 'to', query.get('to') ?? '', by)}`
-
-/** Draws links to the times that people ask for most. */
-export function timeTabs(path: string, query: URLSearchParams, now: number): Html {
-  const all = Object.entries(timesAt(now)).map(([text, [from, to]]): Tab => [`${from} ${to}`, text])
-  const chosen = `${query.get('from') ?? ''} ${query.get('to') ?? ''}`
-  return tabs('Times', [[' ', 'Any time'], ...all], chosen, (name) => {
-    const [from = '', to = ''] = name.split(' ')
-    return withQuery(path, withTime(query, [from, to]))
-  })
-}
-
-type Days = readonly [from: string, before: string]
-
-/** Returns the query for the first page of a time; two empty texts are any time. */
-export function withTime(query: URLSearchParams, [from, to]: Days): URLSearchParams {
-  const wanted = withoutPage(query)
-  for (const [name, day] of Object.entries({ from, to })) {
-    if (day === '') wanted.delete(name)
-    else wanted.set(name, day)
-  }
-  return wanted
-}
-
-/** Returns days in UTC: the first of a time, and the first after it. */
-export function timesAt(
-  now: number,
-): Record<'Today' | 'Yesterday' | 'Last 7 days' | 'This month' | 'Last month', Days> {
-  const at = new Date(now)
-  const [year, month, day] = [at.getUTCFullYear(), at.getUTCMonth(), at.getUTCDate()]
-  const on = (...date: [month: number, day: number]) => new Date(Date.UTC(year, ...date)).toISOString().slice(0, 10)
-  return {
-    Today: [on(month, day), on(month, day + 1)],
-    Yesterday: [on(month, day - 1), on(month, day)],
-    'Last 7 days': [on(month, day - 6), on(month, day + 1)],
-    'This month': [on(month, 1), on(month + 1, 1)],
-    'Last month': [on(month - 1, 1), on(month, 1)],
-  }
+/** Draws the filters of a list with the choice of a time, and links to the times that people ask for most. */
+export function timeFilter(path: string, { query, now }: Visit, by: 'days' | 'minutes' = 'days', fields?: Piece): Html {
+  const [from, to] = [query.get('from') ?? '', query.get('to') ?? '']
+  const times: Record<string, Days> = { 'Any time': { from: '', to: '' }, ...commonTimes(now) }
+  const chosen = Object.keys(times).find((name) => times[name]?.from === from && times[name]?.to === to)
+  const all = Object.keys(times).map((name): Tab => [name, name])
+  return html`<div class="stack">${filters(path, html`${fields}${timeField('From (UTC)', 'from', from, by)}${timeField('Before (UTC)', 'to', to, by)}`)}
+${tabs('Times', all, chosen ?? '', (name) => listAt(path, query, { ...times[name] }))}</div>`
 }
 
 const settled = <T extends string | None, S>(given: T | ((seen: S) => T), seen: S): T =>

@@ -10,7 +10,7 @@ import { listPage } from './list-page.ts'
 import { inARow, type Tab, tabs } from './lists.ts'
 import { live } from './live.ts'
 import { stateMark } from './marks.ts'
-import { withoutPage, withQuery } from './tables.ts'
+import { listAt } from './tables.ts'
 import { clockTag, countedInWords, money, sentenceStart, storeName } from './words.ts'
 
 type OrderEntryView = ItemOf<'listOrders'>
@@ -73,10 +73,8 @@ ${newest && !query.has('before') && !query.has('after') && live({ tag: 'div', id
       })
       const count = items.filter(({ id }) => id > newest).length
       if (count === 0) return html``
-      const wanted = new URLSearchParams(query)
-      for (const name of ['newest', 'seen']) wanted.delete(name)
       const many = count === NEWER_MAX ? `${NEWER_MAX} newer orders or more` : counted(count, 'newer order')
-      return html`<p class="notice"><span><a href="/orders?${wanted.toString()}">${many}</a></span></p>`
+      return html`<p class="notice"><span><a href="${listAt('/orders', query, { newest: '', seen: '' })}">${many}</a></span></p>`
     },
   },
 })
@@ -107,12 +105,9 @@ function headline({ items, next }: AnswerOf<'listOrders'>): Piece {
 
 function stateTabs(query: URLSearchParams): Html {
   const states = orderStates.map((state): Tab => [state, sentenceStart(orderLabels[state].word)])
-  return tabs('States', [['', 'All'], ...states], query.get('state') ?? '', (state) => {
-    const wanted = withoutPage(query)
-    if (state === '') wanted.delete('state')
-    else wanted.set('state', state)
-    return withQuery('/orders', wanted)
-  })
+  return tabs('States', [['', 'All'], ...states], query.get('state') ?? '', (state) =>
+    listAt('/orders', query, { state }),
+  )
 }
 
 /** Draws the state of an order for a person. An open order with a line that waits is marked as in review or held. */

@@ -5,9 +5,9 @@ import { type Html, html } from '../domain/html.ts'
 import { runLabels } from '../domain/labels.ts'
 import type { StatusView } from '../http/api/status.ts'
 import type { AnswerOf, ItemOf } from '../http/api/table.ts'
-import { act, filters, forOperators, timesOf } from './forms.ts'
+import { act, forOperators, timesOf } from './forms.ts'
 import { changeText, heldPriceParts } from './held-prices.ts'
-import { countOf, hasTime, timeFields, timeTabs } from './list-page.ts'
+import { countOf, hasTime, timeFilter } from './list-page.ts'
 import { figures, pagesRead, section, sectionHead, tabs } from './lists.ts'
 import { live } from './live.ts'
 import { stateMark } from './marks.ts'
@@ -25,7 +25,7 @@ export const syncsPage: Page = {
     return {
       title: 'Syncs',
       main: html`<header class="title"><h1>Syncs</h1><p>${freshness(await visit.status(), visit.now)}</p></header>
-<div class="stack">${filters('/syncs', timeFields(query))}${timeTabs('/syncs', query, visit.now)}</div>
+${timeFilter('/syncs', visit)}
 <div class="split">
 ${live({ id: 'runs', class: 'stack', labelledBy: 'runs-h', from: `/syncs/parts/runs${query.size > 0 ? `?${query}` : ''}`, content: await runsPart(visit) })}
 ${section('actions-h', 'Actions', html`<div>${forOperators('Request a sync, dry run', visit, requestAct)}</div>`)}
@@ -66,31 +66,31 @@ function freshness({ freshness: { catalogueAt, catalogueFailure }, counts }: Sta
 }
 
 async function runsPart({ call, query, now }: Visit): Promise<Html> {
-  const shown = new URLSearchParams([...query].filter(([name]) => name !== 'seen'))
   const place = { before: query.get('before'), after: query.get('after'), ...timesOf(query) }
   const answer = await call('listSyncRuns', { query: { limit: '25', count: 'true', ...place } })
-  const { items } = answer
-  return html`${sectionHead('runs-h', 'Runs', items.length > 0 && html`<span class="small quiet">${countOf(answer, ['run', 'runs'])}</span>`)}${table(
-    {
-      none: hasTime(query)
-        ? ['No sync in this time', html`Choose another time. <a href="/syncs">Show all</a>`]
-        : ['No sync yet', 'The first one begins when the service starts, and then by the schedule.'],
-      caption: 'Sync runs, newest first',
-      rows: items,
-      isPairs: true,
-      columns: [
-        [
-          'Started',
-          (run) => html`<a href="/syncs/${run.id}">${clockTag(run.startedAt, now)}</a><small>${causeText(run)}</small>`,
-        ],
-        ['State', ({ state }) => stateMark(runLabels[state]), 'top'],
-        ['Offers', ({ offersSeen }) => grouped(offersSeen), 'number'],
-        ['New', ({ offersNew }) => grouped(offersNew), 'number'],
-        ['Changed', ({ offersChanged }) => grouped(offersChanged), 'number'],
-        ['Gone', ({ offersGone }) => grouped(offersGone), 'number'],
+  const count = answer.items.length > 0 && html`<span class="small quiet">${countOf(answer, ['run', 'runs'])}</span>`
+  const runs = table({
+    none: hasTime(query)
+      ? ['No sync in this time', html`Choose another time. <a href="/syncs">Show all</a>`]
+      : ['No sync yet', 'The first one begins when the service starts, and then by the schedule.'],
+    caption: 'Sync runs, newest first',
+    rows: answer.items,
+    isPairs: true,
+    columns: [
+      [
+        'Started',
+        (run) => html`<a href="/syncs/${run.id}">${clockTag(run.startedAt, now)}</a><small>${causeText(run)}</small>`,
       ],
-    },
-  )}${pager('/syncs', shown, answer)}`
+      ['State', ({ state }) => stateMark(runLabels[state]), 'top'],
+      ['Offers', ({ offersSeen }) => grouped(offersSeen), 'number'],
+      ['New', ({ offersNew }) => grouped(offersNew), 'number'],
+      ['Changed', ({ offersChanged }) => grouped(offersChanged), 'number'],
+      ['Gone', ({ offersGone }) => grouped(offersGone), 'number'],
+    ],
+  })
+  const shown = new URLSearchParams(query)
+  shown.delete('seen')
+  return html`${sectionHead('runs-h', 'Runs', count)}${runs}${pager('/syncs', shown, answer)}`
 }
 
 /** Causes of syncs and sweeps. */

@@ -69,19 +69,24 @@ export interface PageCursors {
 export function pager(
   at: string,
   query: URLSearchParams,
-  { next = null, previous = null }: PageCursors,
-  by: 'before' | 'after' = 'before',
+  { next, previous }: PageCursors,
+  by = 'before',
 ): Html | undefined {
-  const linkTo = (name: string, cursor: string) => withQuery(at, withoutPage(query, [[name, cursor]]))
   const isFirst = !query.has('before') && !query.has('after')
-  if (isFirst && next === null) return undefined
+  if (isFirst && !next) return undefined
   const back = by === 'before' ? 'after' : 'before'
-  return html`<nav class="pager" aria-label="Pages of the list"><span>${!isFirst && html`<a href="${withQuery(at, withoutPage(query))}">First page</a>`}</span><span>${previous !== null && html`<a href="${linkTo(back, previous)}" rel="prev">Previous page</a>`}</span><span>${next !== null && html`<a href="${linkTo(by, next)}" rel="next">Next page</a>`}</span></nav>`
+  return html`<nav class="pager" aria-label="Pages of the list"><span>${!isFirst && html`<a href="${listAt(at, query)}">First page</a>`}${previous && html` <a href="${listAt(at, query, { [back]: previous })}" rel="prev">Previous page</a>`}</span><span>${next && html`<a href="${listAt(at, query, { [by]: next })}" rel="next">Next page</a>`}</span></nav>`
 }
 
-/** Returns a query without what asks for a page of the list, and with these parameters. */
-export const withoutPage = (query: URLSearchParams, more: [string, string][] = []): URLSearchParams =>
-  new URLSearchParams([...[...query].filter(([name]) => name !== 'before' && name !== 'after'), ...more])
+/** Returns the address of the first page of a list with these values in its query. An empty value is left out. */
+export function listAt(path: string, query: URLSearchParams, values: Record<string, string> = {}): string {
+  const wanted = new URLSearchParams(query)
+  for (const [name, value] of Object.entries({ before: '', after: '', ...values })) {
+    if (value === '') wanted.delete(name)
+    else wanted.set(name, value)
+  }
+  return withQuery(path, wanted)
+}
 
 /** Returns `/orders?state=open`; the path alone where the query is empty. */
 export const withQuery = (path: string, query: URLSearchParams): string =>

@@ -55,3 +55,23 @@ export function age(ms: number): string {
   if (ms < MINUTE) return `${Math.max(0, Math.floor(ms / SECOND))} s`
   return ms < HOUR ? `${Math.floor(ms / MINUTE)} min` : duration(ms)
 }
+
+/** The first day of a time, and the first day after it, in UTC: `2026-03-01`. */
+export interface Days {
+  from: string
+  to: string
+}
+
+/** Returns the times that people ask for most. @param now epoch milliseconds */
+export function commonTimes(now: number) {
+  const at = new Date(now)
+  const [year, month, day] = [at.getUTCFullYear(), at.getUTCMonth(), at.getUTCDate()]
+  const on = (...date: [month: number, day: number]) => new Date(Date.UTC(year, ...date)).toISOString().slice(0, 10)
+  return {
+    Today: { from: on(month, day), to: on(month, day + 1) },
+    Yesterday: { from: on(month, day - 1), to: on(month, day) },
+    'Last 7 days': { from: on(month, day - 6), to: on(month, day + 1) },
+    'This month': { from: on(month, 1), to: on(month + 1, 1) },
+    'Last month': { from: on(month - 1, 1), to: on(month, 1) },
+  }
+}

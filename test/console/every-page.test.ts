@@ -50,7 +50,8 @@ test('listings, orders and deliveries name their store by its id', async () => {
   const named: string[] = []
   const nameless: string[] = []
   await walkConsole({
-    routes: routes.filter(({ path }) => path !== '/audit'),
+    // A file has the ids, as a program reads them.
+    routes: routes.filter(({ path }) => path !== '/audit' && !path.endsWith('.csv')),
     searches,
     examples: 3,
     read: async ({ to, route }) => {

@@ -270,7 +270,8 @@ async function tourOfAlerts({ ordering, db }: ApiWorld, ask: TourAsk): Promise<v
 async function tourOfPeople(world: ApiWorld, ask: TourAsk): Promise<void> {
   await tourOfAlerts(world, ask)
   await ask('GET', '/settings')
-  await ask('GET', '/audit?limit=2')
+  await ask('GET', '/audit?limit=2&count=true')
+  await ask('GET', '/audit/actors')
   await ask('GET', '/audit?actor=owner&action=freeze&subject=buying')
   await signedIn(world, 'viewer')
   const sessions = await ask('GET', '/console/sessions')

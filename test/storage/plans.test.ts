@@ -29,7 +29,7 @@ import {
 } from '../../src/storage/deliveries.ts'
 import { knownOrphans } from '../../src/storage/discrepancies.ts'
 import { oldUntaken } from '../../src/storage/entitlements.ts'
-import { auditOfAll, listAudit, reviewedSince } from '../../src/storage/evidence.ts'
+import { auditActors, auditOfAll, listAudit, reviewedSince } from '../../src/storage/evidence.ts'
 import { assertNoFreeze } from '../../src/storage/freezes.ts'
 import { keysLeft, newestKey } from '../../src/storage/licence-keys.ts'
 import {
@@ -46,6 +46,7 @@ import {
   thinListingPrices,
   unlinkedListings,
   waitingListings,
+  waitingListingsBefore,
 } from '../../src/storage/listings.ts'
 import {
   changesOfRun,
@@ -68,6 +69,7 @@ import {
   reservedUnder,
 } from '../../src/storage/purchases.ts'
 import { compile } from '../../src/storage/sqlite/sqlite.ts'
+import { countOf } from '../../src/storage/statement.ts'
 import {
   lateOrders,
   listOpenOrders,
@@ -156,6 +158,17 @@ const cases: [string, SQLWrapper, string][] = [
   ],
   ['purchases of an order that is closed', markClosed('o', 'fulfilled', 1).statement, 'purchases_order (order_id=?)'],
   ['what a person did', listAudit({ actor: 'a', before: 'z', limit: 1 }), 'audit_name (<expr>=? AND id<?)'],
+  [
+    'the same, backwards, in a time',
+    listAudit({ actor: 'a', from: 'a', after: 'b', limit: 1 }),
+    'audit_name (<expr>=? AND id>?',
+  ],
+  ['prices that wait, backwards', waitingListingsBefore('s', 'v', 1), 'listings_waiting (store<?)'],
+  [
+    'changes of a run, backwards',
+    changesOfRun('r', '', 1, undefined, 'z'),
+    'offer_changes_run (run_id=? AND id>? AND id<?)',
+  ],
   ['who did something', listAudit({ action: 'freeze', before: 'z', limit: 1 }), 'audit_action (action=? AND id<?)'],
   ['what was done to something', listAudit({ subject: 'x', before: 'z', limit: 1 }), 'audit_subject (subject=?)'],
   [
@@ -236,6 +249,28 @@ test.each(cases)('%s are found by an index', (_what, statement, index) => {
   expect(plan.join('\n')).toContain(index)
   // The rows of a window function are those that the index found; a sum of sums is one row.
   expect(plan.filter((step) => /^SCAN (?!\(subquery|CONSTANT ROW)/.test(step))).toEqual([])
+})
+
+const counts = [
+  [listAudit({ actor: 'a', limit: 10_001 }), 'audit_name (<expr>=?)'],
+  [listDeliveries({ from: 'a', before: 'z', limit: 10_001 }), 'sqlite_autoindex_deliveries_1 (id>? AND id<?)'],
+  [listStoreOrders({ store: 's', from: 'a', limit: 10_001 }), 'store_orders_store (store=? AND id>?)'],
+] as const
+
+test.each(counts)('entries are counted in an index, without sorting: %#', (statement, index) => {
+  expect(planOf(countOf(statement))).toEqual([
+    'CO-ROUTINE counted',
+    expect.stringMatching(/^SEARCH \w+ USING INDEX /),
+    'SCAN counted',
+  ])
+  expect(planOf(countOf(statement))[1]).toContain(index)
+})
+
+test('the names in the audit are sought one after the other, and no entry of theirs is read', () => {
+  const plan = planOf(auditActors(10))
+  expect(plan).toContain('SEARCH audit USING COVERING INDEX audit_name (<expr>>?)')
+  // The first name is at the beginning of the index.
+  expect(plan.filter((step) => /^SCAN audit/.test(step))).toEqual(['SCAN audit USING COVERING INDEX audit_name'])
 })
 
 test('late orders are searched among the open ones, oldest first and without sorting', () => {
