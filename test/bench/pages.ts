@@ -54,6 +54,9 @@ const QUIET = {
   logLevel: 'error',
 }
 
+/** A file takes as long as the orders in it. */
+const routes = routesOf(consolePages).filter(({ file }) => file === undefined)
+
 /** Milliseconds of the clock, and of a core. */
 interface Times {
   clock: number[]
@@ -109,7 +112,7 @@ export async function benchPages(
     const ask = (to: string) => visit(address, to, { cookie })
 
     const stops = await walkConsole({
-      routes: routesOf(consolePages),
+      routes,
       searches: [...sales.searches, NOTHING],
       examples: 2,
       read: async (stop) => (stop.route ? (await ask(stop.to)).text : ''),
@@ -177,7 +180,7 @@ function report({ times, reached, stored, megabytes, readyMs, firstKilobytes, op
   }))
   const slow = pages.filter(({ coreWorstMs }) => coreWorstMs > WANTED_MS).map(({ kind }) => kind)
   const known = new Set(reached.map(({ route }) => route))
-  const unreached = routesOf(consolePages)
+  const unreached = routes
     .filter(({ method }) => method === 'get')
     .filter(({ path: at }) => ![...known].some((route) => route?.path === at))
     .map(({ path: at }) => at)

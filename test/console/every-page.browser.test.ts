@@ -25,7 +25,7 @@ async function openPages(world: ApiWorld) {
   })
   const addresses = consolePages.flatMap((page) =>
     stops
-      .filter(({ route }) => route?.page === page && route.part === undefined)
+      .filter(({ route }) => route?.page === page && route.part === undefined && route.file === undefined)
       .map(({ to }) => to)
       .filter((_, index, all) => index === 0 || index === all.length - 1),
   )
