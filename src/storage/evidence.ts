@@ -62,7 +62,7 @@ export const listAudit = page(audit, ['action', 'subject'], { computed: { actor:
 export const auditActors = statement(
   (limit: number) => sql<{ name: string; lastAt: number }>`
     with recursive names (name) as (
-      select * from (select ${actorName} from audit order by 1 limit 1) least
+      select * from (select ${actorName} from audit order by 1 limit 1) lowest
       union all
       select (select ${actorName} from audit where ${actorName} > names.name order by 1 limit 1) from names where names.name is not null
     )
