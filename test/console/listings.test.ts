@@ -82,6 +82,9 @@ describe('one listing', () => {
     await publish()
     expect(await stateOf('SKU-a')).toBe('synced')
     expect(world.shop.listings().get('SKU-a')).toMatchObject({ price: '36.00' })
+    expect((await page('operator', path)).text, 'from what to what, and why').toMatch(
+      /<span class="from">12\.00 EUR<\/span><\/td><td[^>]*>36\.00 EUR<\/td><td[^>]*>a person let it pass</,
+    )
     expect(await auditOf(world)).toContainEqual(
       expect.objectContaining({ action: 'listing.release', detail: '36.00 EUR: as agreed' }),
     )
