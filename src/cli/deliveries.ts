@@ -60,10 +60,14 @@ export const outbox: CommandRow[] = [
   {
     command: 'outbox list',
     about: 'callbacks and alerts, the newest first',
-    options: { '--state <state>': 'due, done or dead', '--kind <kind>': 'callback or alert' },
+    options: {
+      '--state <state>': 'due, done or dead',
+      '--kind <kind>': 'callback or alert',
+      '--store <id>': 'only messages to this store',
+    },
     examples: ['outbox list --state dead --kind callback'],
     call: 'GET /outbox',
-    filters: ['state', 'kind'],
+    filters: ['state', 'kind', 'store'],
     empty: 'Nothing in the outbox matches.',
     columns: {
       ID: key('id'),

@@ -3,14 +3,16 @@
 import { type AlertAbout, aboutAlert, alertPath, alertText } from '../domain/alert-kinds.ts'
 import { counted, duration } from '../domain/figures.ts'
 import { type Html, html, type Piece } from '../domain/html.ts'
+import { severalLabels } from '../domain/labels.ts'
 import { Failure } from '../errors.ts'
 import type { StatusView } from '../http/api/status.ts'
 import type { ItemOf } from '../http/api/table.ts'
-import { act, actOnSeveral, doToEach, forOperators, idsOf, maybeReason, selectField, textField, tick } from './forms.ts'
+import { act, forOperators, maybeReason, selectField, textField } from './forms.ts'
 import { listPage } from './list-page.ts'
 import { section } from './lists.ts'
 import { mark } from './marks.ts'
-import { byOperator, type Done, done, type Shown, type Visit } from './page.ts'
+import { byOperator, type Shown, type Visit } from './page.ts'
+import { actOnSeveral, doToEach, tick } from './several.ts'
 import { empty, table } from './tables.ts'
 import { ago, clockTag, countedInWords, type StoreNames, sentenceOf } from './words.ts'
 
@@ -59,17 +61,17 @@ interface Attending {
   text: string
   operation: 'acknowledgeAlert' | 'muteAlert' | 'unmuteAlert'
   body: object
-  word: string
+  said: string
   done: string
 }
 
-/** What a person can do about alerts: each entry has an operation of the API, its body, and the notice that follows. */
+/** What a person can do about alerts: each entry has an operation of the API, its body, and what is said of it afterwards. */
 const attending: Record<string, Attending> = {
   acknowledge: {
     text: 'I look after them',
     operation: 'acknowledgeAlert',
     body: {},
-    word: 'Acknowledged',
+    said: 'acknowledged',
     done: 'You look after them. People are notified once more, when they are over.',
   },
   ...Object.fromEntries(
@@ -79,7 +81,7 @@ const attending: Record<string, Attending> = {
         text: `Mute for ${hours === 168 ? 'a week' : counted(hours, 'hour')}`,
         operation: 'muteAlert',
         body: { hours },
-        word: 'Muted',
+        said: 'muted',
         done: `Nothing is said of them for ${hours === 168 ? 'a week' : counted(hours, 'hour')}, nor of the next ones about the same.`,
       },
     ]),
@@ -88,18 +90,17 @@ const attending: Record<string, Attending> = {
     text: 'Mute no longer',
     operation: 'unmuteAlert',
     body: {},
-    word: 'Not muted',
+    said: 'muted no longer',
     done: 'What stands of them is said again.',
   },
 }
 
-async function attend({ call, form }: Visit): Promise<Done> {
-  const ids = idsOf(form, 'attend')
-  const chosen = attending[form.get('do') ?? '']
+async function attend(visit: Visit): Promise<Shown> {
+  const chosen = attending[visit.form.get('do') ?? '']
   if (!chosen) throw new Failure('invalid', 'choose what is to be done')
-  const body = { ...chosen.body, ...maybeReason(form) }
-  const count = await doToEach(ids, (id) => call(chosen.operation, { path: { id }, body }))
-  return done(chosen.word, `${countedInWords(count, 'alert')}. ${chosen.done}`)
+  const body = { ...chosen.body, ...maybeReason(visit.form) }
+  const label = { ...severalLabels.attend, said: chosen.said, next: chosen.done }
+  return doToEach(visit, label, '/alerts', ([, id]) => visit.call(chosen.operation, { path: { id }, body }))
 }
 
 function headline(open: readonly AlertView[], channels: readonly ItemOf<'listAlertChannels'>[]): string {
@@ -144,14 +145,14 @@ function openPart(visit: Visit, items: readonly AlertView[], may: boolean, store
   if (items.length === 0) {
     return empty('No open alerts', 'What needs a person comes here, and goes when it is over.')
   }
-  const ids = items.map(({ id }) => id)
   return html`${table({
     caption: 'Open alerts',
     rows: items,
     columns: [
       [
         'Alert',
-        (one) => html`${may && tick('attend', one.id, `${alertText(one.type)} of ${one.at}`)}${alertText(one.type)}`,
+        (one) =>
+          html`${may && tick(visit, 'attend', [`${alertText(one.type)} of ${one.at}`, one.id])}${alertText(one.type)}`,
       ],
       ['Severity', severityMark, 'top'],
       ['About', (one) => aboutCell(one, stores)],
@@ -160,29 +161,19 @@ function openPart(visit: Visit, items: readonly AlertView[], may: boolean, store
       ['Since', ({ at }) => ago(at, now)],
       ['Looked after', (one) => attended(one, now)],
     ],
-  })}${forOperators('Acknowledge, mute', visit, attendForm(visit, ids))}`
+  })}${forOperators('Acknowledge, mute', visit, attendForm(visit))}`
 }
 
-const attendForm = (visit: Visit, ids: readonly string[]): Html =>
-  html`<div>${actOnSeveral(visit, {
-    id: 'attend',
-    ids,
-    summary: 'Acknowledge or mute…',
-    to: '/alerts/attend',
-    about:
-      'Of an alert that you look after, people hear once more, when it is over. Of a muted one they hear nothing until then. The alerts themselves stay until what they report is over.',
-    effect: {
-      Money: 'Nothing is bought or held by this.',
-      Undo: 'A muting can be ended. Who looks after an alert stays on record.',
-    },
+const attendForm = (visit: Visit): Html =>
+  actOnSeveral(visit, severalLabels.attend, '/alerts', 'attend', {
+    isOpen: false,
     fields: html`${selectField({
       label: 'What',
       name: 'do',
       options: Object.entries(attending).map(([value, { text }]) => [value, text]),
       chosen: visit.form.get('do') ?? 'acknowledge',
     })}${textField(visit, { label: 'Reason, for the audit log (may be left out)', name: 'reason' })}`,
-    button: 'Do this',
-  })}</div>`
+  })
 
 function channelPart(channels: readonly ItemOf<'listAlertChannels'>[], may: boolean, now: number): Html {
   if (channels.length === 0) {

@@ -124,7 +124,7 @@ function headline({ now, items: [newest], isFiltered }: Seen<'listAudit'>): Html
 }
 
 /** Splits `Ann (B) (console 7)` into the name `Ann (B)` and the session `console 7`. A token stands in the same place. */
-function splitActor({ actor }: Pick<ItemOf<'listAudit'>, 'actor'>): { name: string; by: string } {
+export function splitActor({ actor }: Pick<ItemOf<'listAudit'>, 'actor'>): { name: string; by: string } {
   const [, name = actor, by = ''] = /^(.*) \(([^()]*)\)$/.exec(actor) ?? []
   return { name, by }
 }

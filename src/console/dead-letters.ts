@@ -2,17 +2,18 @@
 
 import { counted } from '../domain/figures.ts'
 import { type Html, html } from '../domain/html.ts'
-import { effectLabels } from '../domain/labels.ts'
+import { effectLabels, severalLabels } from '../domain/labels.ts'
 import type { StatusView } from '../http/api/status.ts'
 import { deliveryTable, replayedNotice, replayForm } from './deliveries.ts'
-import { actOnSeveral, doToEach, idsOf, needsRole, notNow, tick } from './forms.ts'
+import { needsRole, notNow } from './forms.ts'
 import { listPage, type Seen } from './list-page.ts'
 import { section } from './lists.ts'
 import { stateMark } from './marks.ts'
 import { orderPath } from './orders.ts'
-import { byOperator, done } from './page.ts'
+import { byOperator } from './page.ts'
+import { AT_ONCE, actOnSeveral, doToEach, selectedRows, tick } from './several.ts'
 import { empty } from './tables.ts'
-import { ago, countedInWords, storeName } from './words.ts'
+import { ago, storeName } from './words.ts'
 
 const deadOf = ({ counts: { deliveries, callbacks, upTo } }: StatusView) => ({
   upTo,
@@ -29,22 +30,33 @@ export const deadLettersPage = listPage({
   },
   operation: 'listOutbox',
   nouns: ['message', 'messages'],
-  ask: () => ({ query: { state: 'dead', kind: 'callback' } }),
+  filters: ['store'],
+  ask: ({ query }) => ({
+    query: { state: 'dead', kind: 'callback', store: query.get('store'), limit: String(AT_ONCE) },
+  }),
   headline: ({ status }) => headline(deadOf(status)),
-  heading: () => ['Messages to stores'],
+  heading: ({ isFiltered }) => [
+    'Messages to stores',
+    isFiltered && html`<a class="small" href="/dead-letters">All stores</a>`,
+  ],
   none: [
     'No dead messages',
     'Keys and news go to stores, again and again for a day and more. What a store still has not taken then comes here.',
   ],
   caption: 'Messages to stores that used up their attempts',
-  columns: ({ stores, now, mayAct }) => [
+  columns: ({ visit, stores, now, mayAct }) => [
     [
       'Message',
       (one) =>
-        html`${mayAct && tick('redeliver', one.id, `${one.type} of ${one.createdAt}`)}${one.type}<small>${unsaid[one.type]}</small>`,
+        html`${mayAct && tick(visit, 'redeliver', [`${one.type} of ${one.reference ?? one.createdAt}`, one.id], true)}${one.type}<small>${unsaid[one.type]}</small>`,
     ],
     ['State', ({ state }) => stateMark(effectLabels[state]), 'top'],
-    ['Store', ({ store }) => store && storeName(stores, store)],
+    [
+      'Store',
+      ({ store }) =>
+        store &&
+        html`<a href="/dead-letters?store=${encodeURIComponent(store)}"><bdi>${storeName(stores, store)}</bdi></a>`,
+    ],
     [
       'Order',
       ({ store, reference }) =>
@@ -54,21 +66,20 @@ export const deadLettersPage = listPage({
     ['Since', ({ createdAt }) => ago(createdAt, now)],
     ['Why', ({ lastError }) => lastError],
   ],
-  below: async (seen) => html`${seen.items.length > 0 && seen.mayAct && sendForm(seen)}
+  below: async (
+    seen,
+  ) => html`${seen.items.length > 0 && seen.mayAct && actOnSeveral(seen.visit, severalLabels.send_again, '/dead-letters', 'redeliver')}
 ${section('deliveries-h', 'Deliveries', await deliveryPart(seen), html`<a class="small" href="/deliveries">All deliveries</a>`)}
 ${!seen.mayAct && section('actions-h', 'Actions', notNow(needsRole('Send again, replay', 'operator', seen.visit)))}`,
   actions: {
-    redeliver: byOperator(async ({ call, form }) => {
-      const ids = idsOf(form, 'redeliver')
-      const due = await doToEach(ids, (id) => call('redeliverEffect', { path: { id } }))
-      const left = ids.length - due
-      return done(
-        'Sent again',
-        `${countedInWords(due, 'message is', 'messages are')} on the way to ${due === 1 ? 'its store' : 'their stores'}.${left > 0 ? ` ${countedInWords(left, 'other')} had been sent meanwhile.` : ''} Those that fail again come back here.`,
-      )
-    }),
+    redeliver: byOperator((visit) =>
+      doToEach(visit, severalLabels.send_again, '/dead-letters', ([, id]) =>
+        visit.call('redeliverEffect', { path: { id }, query: { state: 'dead' } }),
+      ),
+    ),
     replay: byOperator(async ({ call, form }) => {
-      const { replayed, left } = await call('replayDeliveries', { body: { ids: idsOf(form, 'replay') } })
+      const ids = selectedRows(form).map(([, id]) => id)
+      const { replayed, left } = await call('replayDeliveries', { body: { ids } })
       return { notice: replayedNotice(replayed.length, left.length) }
     }),
   },
@@ -96,27 +107,11 @@ const unsaid: Record<string, string> = {
   'order.late': 'that keys of an order are late',
 }
 
-const sendForm = ({ visit, items }: Seen<'listOutbox'>): Html =>
-  html`<div>${actOnSeveral(visit, {
-    id: 'redeliver',
-    ids: items.map(({ id }) => id),
-    summary: 'Send again…',
-    to: '/dead-letters/redeliver',
-    about: 'Puts messages back into the outbox, due now, each with all its attempts.',
-    effect: {
-      Money: 'Nothing is bought.',
-      Store:
-        'Gets each message within seconds, under the id that it had: a store that has it already takes it for a repeat.',
-      Undo: 'Not once a message has left.',
-    },
-    button: 'Send these messages again',
-  })}</div>`
-
 async function deliveryPart(seen: Seen<'listOutbox'>): Promise<Html> {
   const { visit, mayAct } = seen
   const { items, next } = await visit.call('listDeliveries', { query: { state: 'dead' } })
   if (items.length === 0) {
     return empty('No dead deliveries', 'A delivery that could not be dealt with in ten attempts comes here.')
   }
-  return html`${deliveryTable('Deliveries that used up their attempts', { ...seen, items })}${next !== null && html`<p class="small"><a href="/deliveries?state=dead&amp;before=${next}">Older dead deliveries</a></p>`}${mayAct && replayForm(visit, items, '/dead-letters/replay')}`
+  return html`${deliveryTable('Deliveries that used up their attempts', { ...seen, items })}${next !== null && html`<p class="small"><a href="/deliveries?state=dead&amp;before=${next}">Older dead deliveries</a></p>`}${mayAct && replayForm(visit, '/dead-letters')}`
 }

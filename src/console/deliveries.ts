@@ -2,28 +2,26 @@
 
 import { counted } from '../domain/figures.ts'
 import { type Html, html, type Piece } from '../domain/html.ts'
-import { type DeliveryState, deliveryLabels } from '../domain/labels.ts'
+import { type DeliveryState, deliveryLabels, severalLabels } from '../domain/labels.ts'
 import { eventNames } from '../domain/supplier.ts'
 import type { StatusView } from '../http/api/status.ts'
 import type { AnswerOf, ItemOf } from '../http/api/table.ts'
 import {
   act,
-  actOnSeveral,
   type Effect,
   filterField,
   forOperators,
   hidden,
-  idsOf,
   needsRole,
   notNow,
   selectField,
-  tick,
   timesOf,
 } from './forms.ts'
 import { listPage } from './list-page.ts'
 import { inARow, notice, section } from './lists.ts'
 import { stateMark } from './marks.ts'
 import { byAdmin, byOperator, done, type Notice, type Page, type Visit } from './page.ts'
+import { actOnSeveral, selectedRows, tick } from './several.ts'
 import { table, withQuery } from './tables.ts'
 import { ago, clockTag, countedInWords, type StoreNames, storeName } from './words.ts'
 
@@ -59,18 +57,14 @@ export const deliveriesPage = listPage({
     html`Choose another state, event or time. <a href="/deliveries">Show all deliveries</a>`,
   ],
   rows: (seen) => deliveryTable('Deliveries', seen),
-  below: ({ visit, items, query }) =>
-    items.length > 0 &&
-    section(
-      'replay-h',
-      'Actions',
-      forOperators('Replay', visit, replayForm(visit, items, withQuery('/deliveries/replay', query))),
-    ),
+  below: ({ visit, items }) =>
+    items.length > 0 && section('replay-h', 'Actions', forOperators('Replay', visit, replayForm(visit, '/deliveries'))),
   file: ({ call, query }) =>
     call('exportDeliveries', { query: { state: query.get('state'), event: query.get('event'), ...timesOf(query) } }),
   actions: {
     replay: byOperator(async ({ call, form, query }) => {
-      const { replayed, left } = await call('replayDeliveries', { body: { ids: idsOf(form, 'replay') } })
+      const ids = selectedRows(form).map(([, id]) => id)
+      const { replayed, left } = await call('replayDeliveries', { body: { ids } })
       return { notice: replayedNotice(replayed.length, left.length), to: withQuery('/deliveries', query) }
     }),
   },
@@ -109,27 +103,29 @@ const supplierOrderCell = ({ supplierOrderId, purchaseId }: DeliveryView): Piece
 
 export const eventText = ({ event }: Pick<DeliveryView, 'event'>): string => event ?? 'event not read'
 
-/** Draws a table of deliveries. People who may replay deliveries can tick them. */
+/** Draws a table of deliveries. People who may replay deliveries can select them. */
 export const deliveryTable = (
   caption: string,
-  { items, stores, now, mayAct }: { items: readonly DeliveryView[]; stores: StoreNames; now: number; mayAct: boolean },
-): Html =>
-  table({
+  given: { visit: Visit; items: readonly DeliveryView[]; stores: StoreNames; mayAct: boolean },
+): Html => {
+  const { visit, items, stores, mayAct } = given
+  return table({
     caption,
     rows: items,
     columns: [
       [
         'Delivery',
         (one) =>
-          html`${mayAct && tick('replay', one.id, `${eventText(one)} of ${one.receivedAt}`)}<a href="/deliveries/${one.id}">${eventText(one)}</a><small>${senderOf(one.source, stores)}</small>`,
+          html`${mayAct && tick(visit, 'replay', [`${eventText(one)} of ${one.receivedAt}`, one.id])}<a href="/deliveries/${one.id}">${eventText(one)}</a><small>${senderOf(one.source, stores)}</small>`,
       ],
       ['State', ({ state }) => stateMark(deliveryLabels[state]), 'top'],
       ['Supplier order', supplierOrderCell],
       ['Attempts', ({ attempts }) => attempts, 'number'],
-      ['Arrived', ({ receivedAt }) => clockTag(receivedAt, now)],
+      ['Arrived', ({ receivedAt }) => clockTag(receivedAt, visit.now)],
       ['Why', ({ lastError }) => lastError],
     ],
   })
+}
 
 /** @param left how many deliveries could not be put back */
 export const replayedNotice = (replayed: number, left: number): Notice => ({
@@ -138,22 +134,11 @@ export const replayedNotice = (replayed: number, left: number): Notice => ({
   text: `${countedInWords(replayed, 'delivery is', 'deliveries are')} in the inbox again.${left > 0 ? ` ${countedInWords(left, 'other')} cannot be read again: the body was deleted.` : ''}`,
 })
 
-export const replayEffect: Effect = {
-  Money: 'Nothing is bought. A delivery is only a hint to read an order.',
-  Store: 'A key that was handed over does not go out again.',
-  Undo: 'Not needed: replaying one that was applied is harmless.',
-}
+const { money, stores, undo } = severalLabels.replay
+export const replayEffect: Effect = { Money: money, Store: stores, Undo: undo }
 
-export const replayForm = (visit: Visit, items: readonly DeliveryView[], to: string): Html =>
-  html`<div>${actOnSeveral(visit, {
-    id: 'replay',
-    ids: items.map(({ id }) => id),
-    summary: 'Replay several…',
-    to,
-    about: 'Puts deliveries back into the inbox, each with a fresh count of attempts.',
-    effect: replayEffect,
-    button: 'Replay these deliveries',
-  })}</div>`
+export const replayForm = (visit: Visit, at: string): Html =>
+  actOnSeveral(visit, severalLabels.replay, at, 'replay', { isOpen: false })
 
 /** Why a request was refused, by the name under which such refusals are counted. */
 const refusals: Record<string, string> = {

@@ -1,7 +1,6 @@
 /** Controls, and actions that say what they will do. */
 import type { PersonRole } from '../access/sessions.ts'
 import { type Html, html, type Piece } from '../domain/html.ts'
-import { Failure } from '../errors.ts'
 import type { Visit } from './page.ts'
 
 /** What an action will do, in the order in which people ask: Money, Store, Undo. */
@@ -21,6 +20,8 @@ export interface ActionForm {
   fields?: Piece
   /** The text of the button. It repeats the object: "Release 23.99 EUR". */
   button: string
+  /** Other buttons of the form. */
+  buttons?: Html
   /** The action ends or stops something. */
   stops?: boolean
   isOpen?: boolean
@@ -31,6 +32,7 @@ export interface ActionForm {
 /** Draws an action. A first click shows what the action will do, and a second click does it. */
 export const act = ({
   button,
+  buttons,
   summary = `${button}…`,
   to,
   about,
@@ -40,7 +42,7 @@ export const act = ({
   isOpen,
   id = /^\/[a-z-]+\/([a-z-]+)$/.exec(to)?.[1],
 }: ActionForm): Html =>
-  html`<details class="act${stops && ' stop'}"${isOpen && ' open'}><summary>${summary}</summary><form method="post" action="${to}"${id && html` id="${id}"`}><p>${about}</p>${fields}${effectList(effect)}<button class="${stops ? 'stop' : 'go'}">${button}</button></form></details>`
+  html`<details class="act${stops && ' stop'}"${isOpen && ' open'}><summary>${summary}</summary><form method="post" action="${to}"${id && html` id="${id}"`}><p>${about}</p>${fields}${effectList(effect)}<button class="${stops ? 'stop' : 'go'}">${button}</button>${buttons}</form></details>`
 
 export function notNow(...given: (string | false)[]): Html | undefined {
   const reasons = given.filter((reason) => reason !== false)
@@ -154,48 +156,3 @@ export function timesOf(query: URLSearchParams): { from: string | undefined; to:
 /** Draws the filters of a list. They stand in the address, so that a person can send the list to another person. */
 export const filters = (to: string, fields: Piece): Html =>
   html`<form class="filters" method="get" action="${to}" role="search">${fields}<button>Show</button></form>`
-
-/** Draws the box that ticks a row for an action below the list. @param form the `id` of `actOnSeveral` */
-export const tick = (form: string, value: string, label: string): Html =>
-  html`<input type="checkbox" name="id" value="${value}" form="${form}" aria-label="Tick ${label}"> `
-
-/** Draws an action on the ticked rows, or on all rows that are shown. @param ids the ids of the rows that are shown */
-export function actOnSeveral(
-  { form, faults }: Pick<Visit, 'form' | 'faults'>,
-  { ids, fields, ...action }: ActionForm & { id: string; ids: readonly string[] },
-): Html {
-  const which = `which-${action.id}`
-  const fault = faults.get(which)
-  const choice = selectField({
-    label: 'Which',
-    name: which,
-    options: [
-      ['ticked', 'those that are ticked in the list'],
-      ['shown', ids.length === 1 ? 'the one that is shown' : `all ${ids.length} that are shown on this page`],
-    ],
-    chosen: form.get(which) ?? 'ticked',
-  })
-  return act({
-    ...action,
-    fields: html`${hidden('shown', ids.join(' '))}${choice}${fault && html`<p class="fault small">${fault}</p>`}${fields}`,
-    isOpen: fault !== undefined,
-  })
-}
-
-/** Calls `act` for each id, and leaves refused ids out. @returns how many succeeded @throws the first refusal, if all failed */
-export async function doToEach(ids: readonly string[], act: (id: string) => Promise<unknown>): Promise<number> {
-  const outcomes = await Promise.allSettled(ids.map(act))
-  const refused = outcomes.filter((outcome) => outcome.status === 'rejected')
-  if (refused[0] && refused.length === ids.length) throw refused[0].reason
-  return ids.length - refused.length
-}
-
-const NONE_TICKED = 'no row is ticked: tick some in the list above, or choose all that are shown'
-
-/** Returns the ids that `actOnSeveral` sends. @throws Failure `invalid`, beside the field, where no row is ticked */
-export function idsOf(form: URLSearchParams, id: string): string[] {
-  const which = `which-${id}`
-  const ids = form.get(which) === 'shown' ? (form.get('shown') ?? '').split(' ') : form.getAll('id')
-  if (ids.length > 0) return ids
-  throw new Failure('invalid', NONE_TICKED, { fields: [{ field: which, message: NONE_TICKED }] })
-}

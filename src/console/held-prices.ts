@@ -1,20 +1,22 @@
 /** The page of held prices: each with the new price, the computation of that price, and the action that releases it. */
 
 import { type Html, html } from '../domain/html.ts'
-import { listingLabels, listingReasons } from '../domain/labels.ts'
+import { listingLabels, listingReasons, severalLabels } from '../domain/labels.ts'
 import { parseDecimal } from '../domain/money.ts'
 import type { ItemOf } from '../http/api/table.ts'
 import { forOperators } from './forms.ts'
-import { listPage } from './list-page.ts'
+import { listPage, type Seen } from './list-page.ts'
 import { nameOf, priceSteps } from './listing.ts'
 import { type Drawn, listingAct, listingPath, releaseAct } from './listing-actions.ts'
-import { sectionHead } from './lists.ts'
+import { section, sectionHead } from './lists.ts'
 import { mark } from './marks.ts'
-import type { Visit } from './page.ts'
+import { byOperator, type Visit } from './page.ts'
+import { AT_ONCE, actOnSeveral, doToEach, type Row, tick } from './several.ts'
+import { table } from './tables.ts'
 import { countedInWords, money, sentenceOf, storeName, storeNames } from './words.ts'
 
-/** How many held prices a page shows. The number is small because each price is explained in full. */
-const SHOWN = 10
+/** How many held prices a page explains in full, below its table of all. */
+const EXPLAINED = 10
 
 export const heldPricesPage = listPage({
   path: '/held-prices',
@@ -22,7 +24,7 @@ export const heldPricesPage = listPage({
   operation: 'listHeldPrices',
   by: 'after',
   nouns: ['price', 'prices'],
-  ask: () => ({ query: { limit: String(SHOWN) } }),
+  ask: () => ({ query: { limit: String(AT_ONCE) } }),
   headline: ({ status: { counts } }) =>
     counts.heldPrices === 0
       ? 'No price waits for a person.'
@@ -31,8 +33,45 @@ export const heldPricesPage = listPage({
     'No held prices',
     'A price that changes by more than the rules of its store let pass comes here. The store keeps the price that it has, or shows no stock, until a person releases it.',
   ],
-  rows: ({ visit, items }) => heldPriceParts(visit, items),
+  rows: async (seen) => {
+    const alone = { ...seen.visit, form: new URLSearchParams(), faults: new Map() }
+    return html`${seen.items.length > 1 && severalPart(seen)}${await heldPriceParts(alone, seen.items.slice(0, EXPLAINED))}`
+  },
+  actions: {
+    several: byOperator((visit) => {
+      const does = visit.form.get('do') === 'ignore' ? 'ignore' : 'release'
+      const reason = visit.form.get('reason') ?? ''
+      return doToEach(visit, severalLabels[does], '/held-prices', ([, store, price, variant]) => {
+        const path = { store, variant }
+        if (does === 'ignore') return visit.call('ignoreListing', { path, body: { reason } })
+        return visit.call('releaseListing', { path, body: { price, reason } })
+      })
+    }),
+  },
 })
+
+const rowOf = ({ known, sku, store, wantedPrice, id }: ItemOf<'listHeldPrices'>): Row => {
+  return [known?.name ?? sku, store, wantedPrice ?? '', id]
+}
+
+/** Draws the table in which a person selects prices. */
+function severalPart({ visit, items, stores, mayAct }: Seen<'listHeldPrices'>): Html {
+  const product = (one: ItemOf<'listHeldPrices'>) =>
+    html`${mayAct && tick(visit, 'several', rowOf(one), true)}<a href="${listingPath(one.store, one.id)}"><bdi>${rowOf(one)[0]}</bdi></a><small><bdi>${storeName(stores, one.store)}</bdi></small>`
+  const all = table({
+    caption: 'Held prices',
+    rows: items,
+    columns: [
+      ['Product', product],
+      ['In the store', ({ known }) => money(known?.price, known?.currency), 'number'],
+      ['New', ({ known, wantedPrice }) => html`<strong>${money(wantedPrice, known?.currency)}</strong>`, 'number'],
+      ['Change', ({ known, wantedPrice: to }) => known && to && changeText(known.price, to, known.currency).slice(2)],
+    ],
+  })
+  const ignore = html`<button class="stop" name="do" value="ignore">Ignore what is selected</button>`
+  const form = mayAct && actOnSeveral(visit, severalLabels.release, '/held-prices', 'several', { buttons: ignore })
+  return section('all-h', 'Several at once', html`${all}${form}`)
+}
 
 /** Draws the held prices, each in a section of its own with its actions. */
 export async function heldPriceParts(visit: Visit, items: readonly ItemOf<'listHeldPrices'>[]): Promise<Html> {

@@ -1,6 +1,6 @@
 /** What a page of the console is. Pages, their actions and their live parts are data, and the routes are made from this data. */
 import type { PersonRole, SessionCaller } from '../access/sessions.ts'
-import type { Html } from '../domain/html.ts'
+import type { Html, Piece } from '../domain/html.ts'
 import type { Sign } from '../domain/labels.ts'
 import type { StatusView } from '../http/api/status.ts'
 import type { AnswerOf, OperationId, PathNameOf, QueryNameOf } from '../http/api/table.ts'
@@ -73,8 +73,8 @@ export const done = (word: string, text: string, to?: string): Done => ({ notice
 export interface Notice {
   kind: Extract<Sign, 'done' | 'held' | 'stop'>
   /** What happened, in a word or two. */
-  word: string
-  text: string
+  word: Piece
+  text: Piece
 }
 
 /** One request of a person who is signed in. */

@@ -3,12 +3,17 @@
 import { countText } from '../domain/figures.ts'
 import { type HoldReason, holdReasons } from '../domain/hold.ts'
 import { type Html, html, type Piece } from '../domain/html.ts'
-import { holdLabels } from '../domain/labels.ts'
+import { decisionLabels, holdLabels, severalLabels } from '../domain/labels.ts'
+import { sumText } from '../domain/money.ts'
 import type { ItemOf } from '../http/api/table.ts'
-import { listPage } from './list-page.ts'
+import { selectField } from './forms.ts'
+import { listPage, type Seen } from './list-page.ts'
 import { type Tab, tabs } from './lists.ts'
 import { mark } from './marks.ts'
 import { orderPath } from './orders.ts'
+import { byOperator } from './page.ts'
+import { decidedSince } from './review.ts'
+import { AT_ONCE, actOnSeveral, doToEach, tick } from './several.ts'
 import {
   ageTag,
   clockTag,
@@ -27,7 +32,7 @@ export const reviewsPage = listPage({
   navigation: { group: 'Needs attention', label: 'Reviews', waiting: ({ counts }) => counts.purchases.review ?? 0 },
   operation: 'listPurchases',
   nouns: ['purchase', 'purchases'],
-  ask: () => ({ query: { state: 'review' } }),
+  ask: () => ({ query: { state: 'review', limit: String(AT_ONCE) } }),
   headline: ({ status: { counts } }) => {
     const count = counts.purchases.review ?? 0
     if (count === 0) return 'No purchase waits for a decision.'
@@ -38,16 +43,42 @@ export const reviewsPage = listPage({
     'A purchase comes here when money may be lost by going on: fewer keys than were paid for, two orders for one purchase, a charge that cannot be proven.',
   ],
   caption: 'Purchases in review, newest first',
-  columns: ({ stores, now }) => [
+  columns: ({ visit, stores, now, mayAct }) => [
     [
       'Purchase',
-      (one) => html`<a href="/reviews/${one.id}">${subjectOf(one)}</a><small>${whoseOf(one, stores)}</small>`,
+      (one) =>
+        html`${mayAct && tick(visit, 'several', [`${one.order.reference}, ${one.name ?? one.sku}`, one.id, one.changedAt])}<a href="/reviews/${one.id}">${subjectOf(one)}</a><small>${whoseOf(one, stores)}</small>`,
     ],
     ['Why', ({ note }) => sentenceOf(note ?? 'Only a person can settle it')],
     ['Money', atStake, 'number'],
     ['Waits', ({ since }) => ageTag(since, now)],
   ],
+  below: (seen) => seen.items.length > 1 && seen.mayAct && severalPart(seen),
+  actions: {
+    several: byOperator((visit) => {
+      const body = { decision: visit.form.get('decision') ?? '', reason: visit.form.get('reason') ?? '' }
+      return doToEach(visit, severalLabels.decide, '/reviews', async ([, id, changedAt = '']) => {
+        const evidence = await visit.call('viewEvidence', { path: { id } })
+        if (evidence.purchase.changedAt !== changedAt) {
+          return { changed: decidedSince(evidence, changedAt, visit)?.text ?? 'look at it again' }
+        }
+        return visit.call('decidePurchase', { path: { id }, version: evidence.evidenceVersion, body })
+      })
+    }),
+  },
 })
+
+/** Draws the decisions that can be taken on several purchases: those that name no order. */
+function severalPart({ visit, items }: Seen<'listPurchases'>): Html {
+  const charged = sumText(items.map(({ amount, currency }) => [amount, currency]))
+  const most = sumText(items.flatMap(({ ceiling, quantity, currency }) => Array(quantity).fill([ceiling, currency])))
+  const money = `If all ${items.length} are bought again, at most ${most} more. ${charged ?? 'What was charged'} stays charged unless the supplier refunds it.`
+  const words = (['hand_over', 'close', 'buy_again'] as const).map((one) => [one, decisionLabels[one].word] as const)
+  const options = [['', 'Choose one'] as const, ...words]
+  const chosen = visit.form.get('decision') ?? ''
+  const fields = selectField({ label: 'Decision', name: 'decision', isRequired: true, chosen, options })
+  return actOnSeveral(visit, severalLabels.decide, '/reviews', 'several', { isOpen: false, money, fields })
+}
 
 export const heldPurchasesPage = listPage({
   path: '/purchases',

@@ -4,13 +4,15 @@ import { counted } from '../domain/figures.ts'
 import { type Html, html, type Piece } from '../domain/html.ts'
 import { decisionLabels, discrepancyLabels, plainName, purchaseLabels } from '../domain/labels.ts'
 import { amountText, parseDecimal } from '../domain/money.ts'
+import { codeOf } from '../errors.ts'
 import type { AnswerOf } from '../http/api/table.ts'
+import { splitActor } from './audit.ts'
 import { type Choice, hidden, needsRole, notNow, pick, reasonField, textField } from './forms.ts'
 import { type Fact, facts, folded, type LogEvent, section, sectionHead, timeline } from './lists.ts'
 import { live } from './live.ts'
 import { mark, stateMark } from './marks.ts'
 import { orderPath } from './orders.ts'
-import { byOperator, done, type Page, type Visit } from './page.ts'
+import { byOperator, done, type Notice, type Page, type Visit } from './page.ts'
 import { type Column, table } from './tables.ts'
 import { ageTag, clockTag, money, type StoreNames, sentenceOf, storeName, storeNames } from './words.ts'
 
@@ -39,24 +41,40 @@ export const reviewPage: Page = {
     },
   },
   actions: {
-    decide: byOperator(async ({ call, path, form }) => {
+    decide: byOperator(async (visit) => {
+      const { call, path, form } = visit
       const [decision = '', which] = (form.get('decision') ?? '').split('-')
       // The number of an order may have changed since the page was drawn. So the form sends the id that stood under the number.
       const orderId = which === 'other' ? form.get('orderId')?.trim() : form.get(`order-${which}`)
-      const { purchase, order } = await call('decidePurchase', {
-        path,
-        version: form.get('version') ?? '',
-        body: {
-          decision,
-          reason: form.get('reason')?.trim() ?? '',
-          ...(decision === 'adopt' && { orderId: orderId ?? '' }),
-          ...(decision === 'buy_again' && form.has('overrideSpendCap') && { overrideSpendCap: true }),
-        },
+      const body = {
+        decision,
+        reason: form.get('reason')?.trim() ?? '',
+        ...(decision === 'adopt' && { orderId: orderId ?? '' }),
+        ...(decision === 'buy_again' && form.has('overrideSpendCap') && { overrideSpendCap: true }),
+      }
+      const asked = { path, version: form.get('version') ?? '', body }
+      const answer = await call('decidePurchase', asked).catch(async (error: unknown) => {
+        const notice = decidedSince(await call('viewEvidence', { path }), form.get('seenAt') ?? '', visit)
+        if (codeOf(error) !== 'conflict' || !notice) throw error
+        return { notice }
       })
+      if ('notice' in answer) return answer
+      const { purchase, order } = answer
       const text = `The purchase is ${purchase.state} now. The audit log has your reason.`
       return done(`Decided: ${decisionLabels[decision as Decision].said}`, text, orderPath(order))
     }),
   },
+}
+
+/** Says what a person has decided since an instant: who, when, what and why; undefined where no one has. */
+export function decidedSince({ audit }: EvidenceView, since: string, { caller, now }: Visit): Notice | undefined {
+  const decisionOf = (action: string) => action.replace(/^purchase\./, '') as Decision
+  const last = audit.findLast(({ action, at }) => decisionOf(action) in decisionLabels && at >= since)
+  if (!last) return undefined
+  const { name } = splitActor(last)
+  const did = html`At ${clockTag(last.at, now)}, <bdi>${name}</bdi> decided to ${decisionLabels[decisionOf(last.action)].said}`
+  const word = last.actor === caller.actor ? 'You have decided before' : html`<bdi>${name}</bdi> decided before you`
+  return { kind: 'held', word, text: html`${did}: “<bdi>${last.detail}</bdi>”. Your decision was not carried out.` }
 }
 
 function contentOf(evidence: EvidenceView, stores: StoreNames, visit: Visit, isRead: boolean): Html {
@@ -226,7 +244,7 @@ function decisionForm(evidence: EvidenceView, visit: Visit): Html {
   const canAdopt = choices.some(({ decision, refusal }) => decision === 'adopt' && refusal === null)
   const canBuy = choices.some(({ decision, refusal }) => decision === 'buy_again' && refusal === null)
   const fault = visit.faults.get('decision')
-  return html`<form class="stack" method="post" action="/reviews/${purchase.id}/decide">${hidden('version', evidenceVersion)}${orders.map(({ id }, index) => hidden(`order-${index}`, id))}<fieldset class="stack"><legend class="hide">Decision</legend>${fault && html`<p class="fault small">${fault}</p>`}
+  return html`<form class="stack" method="post" action="/reviews/${purchase.id}/decide">${hidden('version', evidenceVersion)}${hidden('seenAt', new Date(visit.now).toISOString())}${orders.map(({ id }, index) => hidden(`order-${index}`, id))}<fieldset class="stack"><legend class="hide">Decision</legend>${fault && html`<p class="fault small">${fault}</p>`}
 ${pickOf(evidence)}</fieldset>
 ${canAdopt && keys.stored === 0 && textField(visit, { label: 'The other order, where you adopt one that is not listed', name: 'orderId' })}
 ${canBuy && html`<label><input type="checkbox" name="overrideSpendCap" value="true"> If it is bought again: also beyond the spend caps</label>`}

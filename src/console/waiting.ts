@@ -2,7 +2,8 @@
 
 import { countText, money as moneyText } from '../domain/figures.ts'
 import { type Html, html, type Piece } from '../domain/html.ts'
-import { helpLabels, waitLabels } from '../domain/labels.ts'
+import { helpLabels, severalLabels, waitLabels } from '../domain/labels.ts'
+import { sumText } from '../domain/money.ts'
 import { waitCauses } from '../domain/waiting.ts'
 import type { StatusView } from '../http/api/status.ts'
 import type { ItemOf } from '../http/api/table.ts'
@@ -12,6 +13,7 @@ import { live, liveHeadline } from './live.ts'
 import { sign, stateMark } from './marks.ts'
 import { numberOf, orderPath } from './orders.ts'
 import { type Action, byOperator, done, type Page, type Visit } from './page.ts'
+import { AT_ONCE, actOnSeveral, doToEach, type Row, textOf, tick } from './several.ts'
 import { empty } from './tables.ts'
 import { ageTag, clockTag, countedInWords, money, type StoreNames, storeName, storeNames } from './words.ts'
 
@@ -72,9 +74,33 @@ export async function queuePart(visit: Visit, at: string, chosen = ''): Promise<
   const shown = at === '/overview' ? wanted.slice(0, ROWS_SHOWN) : wanted
   const more = wanted.length - shown.length
   return html`${sectionHead('wait-h', 'Customers waiting', customers > 0 && choice)}
-${shown.length > 0 ? rowsOf(shown, visit, stores, at) : none(chosen)}${
+${shown.length > 0 ? rowsOf(shown, visit, stores, at) : none(chosen)}${severalPart(selectable(shown, visit), visit)}${
   more > 0 && html`<p><a href="/waiting">${countedInWords(more, 'more line waits', 'more lines wait')}</a></p>`
 }`
+}
+
+/** What a row of the queue stands for: if any of it is another now, the row has changed. */
+const rowOf = (item: WaitingItem): Row => {
+  const { help, purchaseId, updateId, most } = item
+  return [`${numberOf(item)}, ${item.name ?? item.sku}`, help, purchaseId ?? '', updateId ?? '', most ?? '']
+}
+
+/** Returns the lines that can be selected, on the page of one cause: one thing can be done about all of them at once. */
+function selectable(items: readonly WaitingItem[], { caller, query }: Visit) {
+  const those = items.filter(({ cause, help }) => help in severalLabels && cause === query.get('cause'))
+  return caller.role === 'viewer' ? [] : those.filter(({ help }) => help === those[0]?.help).slice(0, AT_ONCE)
+}
+
+/** Draws the form for the lines of one cause. */
+function severalPart(items: readonly WaitingItem[], visit: Visit): Html | undefined {
+  const [first] = items
+  if (!first) return undefined
+  const label = severalLabels[first.help as keyof typeof severalLabels]
+  const sum = (name: 'most' | 'charged') => sumText(items.map((item) => [item[name], item.chargedCurrency]))
+  const most = sum('most') ? `At most ${sum('most')} for all ${items.length}. ` : ''
+  const lost = first.help === 'retry' && sum('charged')
+  const money = `${most}${lost ? `${lost} of what failed is lost unless the supplier gives it back.` : label.money}`
+  return actOnSeveral(visit, label, '/waiting', 'several', { money })
 }
 
 const none = (chosen: string): Html =>
@@ -88,8 +114,9 @@ function rowsOf(items: readonly WaitingItem[], visit: Visit, stores: StoreNames,
   const one = others.length === 0 ? first : undefined
   const paidOf = ({ paid, currency }: WaitingItem): Piece =>
     paid !== null && one ? html`${money(paid, null)}<span class="unit"> ${one}</span>` : money(paid, currency)
+  const those = selectable(items, visit)
   const row = (item: WaitingItem) =>
-    html`<tr role="row"><th scope="row" role="rowheader"><a href="${orderPath(item)}"><bdi>${numberOf(item)}</bdi></a><small><bdi>${storeName(stores, item.store)}</bdi></small></th><td role="cell"><bdi>${item.name ?? item.sku}</bdi><small>${item.missing} of ${item.units} ${item.units === 1 ? 'key' : 'keys'}</small></td><td role="cell" class="num">${paidOf(item)}</td><td role="cell" data-label="Waiting since">${clockTag(item.since, now, 'minutes')}<small>${ageTag(item.since, now)}</small></td><td role="cell" class="cause"><span>${stateMark(waitLabels[item.cause])}<small>${detailOf(item, now)}</small></span></td><td role="cell" class="do">${helpOf(item, visit, at)}</td></tr>\n`
+    html`<tr role="row"><th scope="row" role="rowheader">${those.includes(item) && tick(visit, 'several', rowOf(item), true)}<a href="${orderPath(item)}"><bdi>${numberOf(item)}</bdi></a><small><bdi>${storeName(stores, item.store)}</bdi></small></th><td role="cell"><bdi>${item.name ?? item.sku}</bdi><small>${item.missing} of ${item.units} ${item.units === 1 ? 'key' : 'keys'}</small></td><td role="cell" class="num">${paidOf(item)}</td><td role="cell" data-label="Waiting since">${clockTag(item.since, now, 'minutes')}<small>${ageTag(item.since, now)}</small></td><td role="cell" class="cause"><span>${stateMark(waitLabels[item.cause])}<small>${detailOf(item, now)}</small></span></td><td role="cell" class="do">${helpOf(item, visit, at)}</td></tr>\n`
   const heads = ['Order', 'Product', one ? `Paid, ${one}` : 'Paid', 'Waiting since', 'Cause']
   return html`<table class="rows queue" role="table"><caption class="hide">Customers waiting, the longest first</caption>
 <thead role="rowgroup"><tr role="row">${heads.map((head, index) => html`<th scope="col" role="columnheader"${index === 2 && html` class="num"`}>${head}</th>`)}<th scope="col" role="columnheader"><span class="hide">What helps</span></th></tr></thead>
@@ -168,6 +195,22 @@ export const queueActions: Record<string, Action> = {
   }),
 }
 
+/** Does for each selected line what its button does alone. */
+const several = byOperator(async (visit) => {
+  const { call, form } = visit
+  const waits = new Map((await call('viewWaiting')).items.map((item) => [textOf(rowOf(item)), item]))
+  const [help = ''] = form.getAll('row').map((text) => text.split('\t')[1])
+  const label = severalLabels[help as 'retry'] ?? severalLabels.look_now
+  return doToEach(visit, label, '/waiting', async (row) => {
+    const item = waits.get(textOf(row))
+    if (item?.help !== help) return { changed: 'it does not wait for this any more' }
+    const path = { id: item.purchaseId }
+    if (help === 'retry') return call('retryPurchase', { path, body: { reason: form.get('reason') } })
+    if (help === 'send_again') return call('redeliverEffect', { path: { id: item.updateId } })
+    return call('checkPurchase', { path })
+  })
+})
+
 const partOf = (visit: Visit): Promise<Html> => queuePart(visit, '/waiting', visit.query.get('cause') ?? '')
 
 /** Draws the sentence about the customers who wait. */
@@ -188,10 +231,12 @@ export const waitingPage: Page = {
   show: async (visit) => {
     const [headline, content] = await Promise.all([headlinePart(visit), partOf(visit)])
     const from = `/waiting/parts/queue?${visit.query.toString()}`
+    // A list from which a person selects stays as it was read.
+    const isStill = selectable((await visit.waiting()).items, visit).length > 0
     const main = html`${liveHeadline('/waiting/parts/headline', headline)}
-${live({ id: 'waiting', class: 'stack', labelledBy: 'wait-h', from, content })}`
+${isStill ? html`<section class="stack" aria-labelledby="wait-h">${content}</section>` : live({ id: 'waiting', class: 'stack', labelledBy: 'wait-h', from, content })}`
     return { title: 'Customers waiting', main }
   },
   parts: { headline: headlinePart, queue: partOf },
-  actions: queueActions,
+  actions: { ...queueActions, several },
 }

@@ -230,6 +230,12 @@ export const waitLabels: Record<WaitCause, Label & { short: string }> = {
     sign: 'stop',
     means: 'the purchase ended without a key, and the customer is still entitled to it',
   },
+  outage: {
+    word: 'Failed by an outage',
+    short: 'Outage',
+    sign: 'stop',
+    means: 'the supplier did not answer before the deadline of the purchase, which ended without a key',
+  },
   undeliverable: {
     word: 'Store did not take keys',
     short: 'Dead letter',
@@ -461,6 +467,117 @@ export const decisionLabels = {
   close: { word: 'Close it', said: 'close it' },
   buy_again: { word: 'Write it off and buy again', said: 'write it off and buy again' },
 } as const
+
+/** What became of one row of several. */
+export const outcomeLabels = {
+  done: { word: 'done', sign: 'done' },
+  changed: { word: 'changed meanwhile', sign: 'held' },
+  refused: { word: 'refused', sign: 'stop' },
+} as const satisfies Record<string, Omit<Label, 'means'>>
+
+/** What a person can do to several things at once. */
+export interface SeveralLabel {
+  word: string
+  about: string
+  /** What it costs, what stores get of it, and whether it can be undone. */
+  money: string
+  stores?: string
+  undo: string
+  /** What was done, after a count, and what follows. */
+  said: string
+  next: string
+  /** It needs a reason, for the audit. */
+  isReasoned?: boolean
+}
+
+const inTheQueue = 'What comes of them is in the queue within seconds.'
+
+export const severalLabels = {
+  retry: {
+    word: 'Retry',
+    about: 'Buys again what no key came of, each as a new purchase under the ceiling that it had.',
+    money: 'Nothing that failed was charged.',
+    stores: 'Get the keys when they come. They may have refunded customers by now: look there first.',
+    undo: 'Cancel an order before it is sent; it is sent within seconds.',
+    said: 'retried',
+    next: inTheQueue,
+    isReasoned: true,
+  },
+  try_now: {
+    word: 'Try now',
+    about: 'Tries each purchase again now. All rules and ceilings stay as they are.',
+    money: 'No more than was allowed before.',
+    stores: 'Get the keys when they come.',
+    undo: 'Not once it is sent.',
+    said: 'tried now',
+    next: inTheQueue,
+  },
+  look_now: {
+    word: 'Look now',
+    about: 'Reads or looks up each order at the supplier now.',
+    money: 'Nothing is bought.',
+    undo: 'Not needed.',
+    said: 'looked at now',
+    next: inTheQueue,
+  },
+  send_again: {
+    word: 'Send again',
+    about: 'Puts messages back into the outbox, due now, each with all its attempts.',
+    money: 'Nothing is bought.',
+    stores:
+      'Get each message within seconds, under the id that it had: a store that has it already takes it for a repeat.',
+    undo: 'Not once a message has left.',
+    said: 'sent again',
+    next: 'Those that fail again come back to the list.',
+  },
+  release: {
+    word: 'Release',
+    about: 'Lets new prices pass, as they are shown. A price that has changed since then is left alone and named.',
+    money: 'Nothing is spent. Orders of a listing that you ignore are not bought any more.',
+    stores: 'Get released prices within seconds. Of a listing that you ignore they keep what they have, its stock too.',
+    undo: 'Release: not by a click. Ignore: take the listing back at any time.',
+    said: 'released',
+    next: 'Their stores get the prices within seconds.',
+    isReasoned: true,
+  },
+  ignore: {
+    word: 'Ignore',
+    about: 'Leaves listings alone from now on.',
+    money: 'Orders of them are not bought any more.',
+    stores: 'Keep what they have, their stock too.',
+    undo: 'Take a listing back at any time.',
+    said: 'ignored',
+    next: 'Their stores keep what they have.',
+    isReasoned: true,
+  },
+  decide: {
+    word: 'Decide on',
+    about: 'One decision for all. A purchase that does not allow it, or has changed, is left alone and named.',
+    money: 'It is said with each decision.',
+    undo: 'None. A purchase that is closed can be retried later.',
+    said: 'decided',
+    next: 'The audit log has your reason.',
+    isReasoned: true,
+  },
+  attend: {
+    word: 'Acknowledge or mute',
+    about:
+      'Of an alert that you look after, people hear once more, when it is over. Of a muted one they hear nothing until then. The alerts themselves stay until what they report is over.',
+    money: 'Nothing is bought or held by this.',
+    undo: 'A muting can be ended. Who looks after an alert stays on record.',
+    said: 'attended',
+    next: '',
+  },
+  replay: {
+    word: 'Replay',
+    about: 'Puts deliveries back into the inbox, each with a fresh count of attempts.',
+    money: 'Nothing is bought. A delivery is only a hint to read an order.',
+    stores: 'A key that was handed over does not go out again.',
+    undo: 'Not needed: replaying one that was applied is harmless.',
+    said: 'replayed',
+    next: '',
+  },
+} as const satisfies Record<string, SeveralLabel>
 
 /** What to do for the customer when units will not come, by reason. These reasons are our own, and no codes of the supplier. */
 export const failureAdvice: Record<string, string> = {

@@ -86,6 +86,16 @@ export function formatDecimal({ minor, currency }: Money): string {
 export const amountText = (minor: number, currency: string): string =>
   money(formatDecimal({ minor, currency }), currency)
 
+/** Sums amounts by currency: `152.30 EUR and 12.00 USD`; undefined where there is nothing. */
+export function sumText(amounts: readonly (readonly [amount: string | null, currency: string])[]): string | undefined {
+  const sums = new Map<string, number>()
+  for (const [amount, currency] of amounts) {
+    const minor = amount === null ? undefined : parseDecimal(amount, currency)
+    if (minor) sums.set(currency, exact((sums.get(currency) ?? 0) + minor))
+  }
+  return [...sums].map(([currency, minor]) => amountText(minor, currency)).join(' and ') || undefined
+}
+
 export const priceTexts = (one: { priceMinor: number; compareAtMinor: number | null; currency: string }) => ({
   price: formatDecimal({ minor: one.priceMinor, currency: one.currency }),
   compareAt: one.compareAtMinor === null ? null : formatDecimal({ minor: one.compareAtMinor, currency: one.currency }),

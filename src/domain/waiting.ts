@@ -21,6 +21,7 @@ import { currentParts, delivered, isOfUnits, type PartFacts, type Standing } fro
 export const waitCauses = [
   'review',
   'failed',
+  'outage',
   'undeliverable',
   'frozen',
   'ceiling',
@@ -86,6 +87,8 @@ export interface WaitingPart extends PartFacts {
   writtenOffAt: number | null
   /** The store has confirmed the update which says that the units of the purchase will not come. */
   knowsFailure: boolean
+  /** It was not bought before its deadline, and then the supplier did not answer. */
+  isOfOutage: boolean
   updates: readonly OpenUpdate[]
 }
 
@@ -118,6 +121,8 @@ export interface Wait {
   /** What the help is about; null for the line as a whole. */
   purchaseId: string | null
   updateId: string | null
+  /** What the help costs at most; null where it buys nothing, or asks a person how much first. */
+  mostMinor: number | null
   /** What the supplier has charged for units without a key, and has not given back; null where nothing is charged. */
   chargedMinor: number | null
 }
@@ -146,7 +151,7 @@ export function waitOf(line: WaitingLine, { now, supplier }: Around): Wait | und
     ...ended.filter((part) => !known.includes(part)).map((part) => failed(part, showsRefunds)),
     ...parts.filter((part) => !isEnded(part) && lackOf(part) > 0).map((part) => causeOf(part, standing, supplier, own)),
   ]
-  const help = { purchaseId: null, updateId: null, nextAt: null }
+  const help = { purchaseId: null, updateId: null, nextAt: null, mostMinor: null }
   if (standing === 'held') {
     const detail = line.because === null ? null : `the order ${line.because}`
     found.push({ ...help, cause: 'held_by_store', detail, help: showsRefunds ? 'proceed' : 'look' })
@@ -159,7 +164,7 @@ export function waitOf(line: WaitingLine, { now, supplier }: Around): Wait | und
   return { since: paidAt, missing, ...worst, chargedMinor: chargedFor(own) }
 }
 
-type Found = Pick<Wait, 'cause' | 'detail' | 'nextAt' | 'help' | 'purchaseId' | 'updateId'>
+type Found = Pick<Wait, 'cause' | 'detail' | 'nextAt' | 'help' | 'purchaseId' | 'updateId' | 'mostMinor'>
 
 const isEnded = ({ state }: WaitingPart): boolean => isOver(state) || state === 'fulfilled'
 const lackOf = ({ quantity, surplus, handedOver }: WaitingPart): number => Math.max(0, quantity - surplus - handedOver)
@@ -169,7 +174,9 @@ function failed(part: WaitingPart, showsRefunds: boolean): Found {
   const detail = showsRefunds ? said : [said, 'the store does not know it yet'].filter(Boolean).join('; ')
   // Of a purchase that brought too few keys nothing is bought again.
   const help = isOver(part.state) ? 'retry' : 'look'
-  return { cause: 'failed', detail, nextAt: null, help, purchaseId: part.id, updateId: null }
+  const mostMinor = help === 'retry' ? mostOf(part) : null
+  const cause = part.isOfOutage ? 'outage' : 'failed'
+  return { cause, detail, nextAt: null, help, purchaseId: part.id, updateId: null, mostMinor }
 }
 
 /** Says why a purchase that goes on has not brought its keys. */
@@ -181,7 +188,8 @@ function causeOf(
 ): Found {
   const { id: purchaseId, state, note, notBefore, refreshAt } = part
   const of = (cause: WaitCause, help: WaitHelp, more: Partial<Found> = {}): Found => {
-    return { cause, help, detail: note, nextAt: notBefore, purchaseId, updateId: null, ...more }
+    const mostMinor = help === 'try_now' ? mostOf(part) : null
+    return { cause, help, detail: note, nextAt: notBefore, purchaseId, updateId: null, mostMinor, ...more }
   }
   if (state === 'review') return of('review', 'decide', { nextAt: null })
   const dead = part.updates.find((update) => update.state === 'dead')

@@ -1,4 +1,5 @@
 import type { NextFunction, Request, RequestHandler, Response } from 'express'
+import type { Piece } from '../domain/html.ts'
 import {
   codeOf,
   Failure,
@@ -121,3 +122,39 @@ const refusals: readonly (ApiError & { status: number })[] = [
   { status: 413, code: 'too_large', message: 'the body is too large' },
   { status: 415, code: 'unsupported_media_type', message: 'the body must be plain JSON in UTF-8' },
 ]
+
+/** With these reasons, an operation says that what it was asked for is not as it was any more. */
+const CHANGED: readonly unknown[] = ['changed', 'not_held', 'evidence_changed', 'not_decidable']
+
+/** What became of one of several things. `why` says why it was refused, or how it had changed. */
+export interface Outcome<R> {
+  row: R
+  is: 'done' | 'changed' | 'refused'
+  why?: Piece
+}
+
+/**
+ * Acts on one thing after the other, and goes on where one is refused. What is not reached, because the process ends, is as it was.
+ *
+ * @param act acts on one. Where it returns `{ changed }`, it did nothing: the thing is not as it was shown, and `changed` says how
+ * @throws what was thrown by a fault of ours, once all the others are done
+ */
+export async function outcomesOf<R>(rows: readonly R[], act: (row: R) => Promise<unknown>): Promise<Outcome<R>[]> {
+  const outcomes: Outcome<R>[] = []
+  const faults: unknown[] = []
+  for (const row of rows) {
+    try {
+      const answer = await act(row)
+      const isChanged = typeof answer === 'object' && answer !== null && 'changed' in answer
+      outcomes.push(isChanged ? { row, is: 'changed', why: answer.changed as Piece } : { row, is: 'done' })
+    } catch (error) {
+      if (!(error instanceof Failure)) faults.push(error)
+      else {
+        const isChanged = error.code === 'not_found' || CHANGED.includes(error.reason)
+        outcomes.push({ row, is: isChanged ? 'changed' : 'refused', why: error.message })
+      }
+    }
+  }
+  if (faults.length > 0) throw faults[0]
+  return outcomes
+}

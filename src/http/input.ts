@@ -362,6 +362,7 @@ export const auditSubject = queryText('Only what was done to this: an id, or a w
 export const orderLine = queryText("The store's own id of a line: its units are taken; default: the whole order")
 export const orderNumber = queryText("The store's number of an order: only its lines count")
 export const inStore = queryText('Id of a store: only its orders count')
+export const ofStore = queryText('Id of a store: only messages to it')
 export const fromStore = queryText('Id of a store: only deliveries that it sent')
 export const most = queryNumber(0, 10_000, 1_000, 'How many changes of offers, and of listings, are listed')
 

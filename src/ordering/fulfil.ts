@@ -23,6 +23,7 @@ import {
   markEffectDone,
   markUnsent,
   type OutboxRow,
+  outboxById,
   outboxOfOrder,
   postponeEffect,
   redeliverEffect,
@@ -549,9 +550,23 @@ function loadedOf(
   }
 }
 
-/** Puts a dead or waiting effect back into the outbox, due now. @throws Failure `not_found`, also for an effect that is done */
-export async function redeliver(ordering: Ordering, outboxId: string, actor: string): Promise<void> {
+/**
+ * Puts a dead or waiting effect back into the outbox, due now.
+ *
+ * @param as the state in which the person saw it (default: whatever it was)
+ * @throws Failure `not_found`, also for an effect that is done; `conflict`, reason `changed`, where it is in another state
+ */
+export async function redeliver(
+  ordering: Ordering,
+  outboxId: string,
+  actor: string,
+  as?: OutboxRow['state'],
+): Promise<void> {
   const { db, now } = ordering
+  const row = as && (await first(db, outboxById(outboxId)))
+  if (row && row.state !== as) {
+    throw new Failure('conflict', `the message is ${row.state} by now, and not ${as}`, { reason: 'changed' })
+  }
   const audit = audited(ordering, actor, 'outbox.redeliver', outboxId)
   if (!(await commitUnlessStale(db, [redeliverEffect(outboxId, now()), audit]))) {
     throw new Failure('not_found', `there is no effect that could be sent again with the id ${outboxId}`)

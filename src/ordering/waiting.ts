@@ -4,8 +4,8 @@ import { idBound } from '../ids.ts'
 import { first } from '../storage/database.ts'
 import { countHandedOver } from '../storage/licence-keys.ts'
 import { offersByProduct } from '../storage/offers.ts'
-import { openOutage } from '../storage/outages.ts'
-import { purchasesOfOrders } from '../storage/purchases.ts'
+import { type Outage, openOutage, outagesBetween } from '../storage/outages.ts'
+import { type Purchase, purchasesOfOrders } from '../storage/purchases.ts'
 import { entitledLines, ordersWaiting, updatesOfWaiting } from '../storage/waiting.ts'
 import type { Ordering } from './context.ts'
 import { pausesBuying } from './unreadable-answers.ts'
@@ -63,6 +63,11 @@ export async function waitingLines(ordering: Waits, orderId?: string): Promise<W
   const names = new Map(offers.map(({ productId, name }) => [productId, name]))
   const keys = new Map(handedOver.map(({ purchaseId, total }) => [purchaseId, total]))
   const updatesOf = Map.groupBy(updates, ({ payload }) => ('purchaseId' in payload ? (payload.purchaseId ?? '') : ''))
+  const missed = purchases.filter(
+    ({ state, cancelRequestedAt, deadlineAt }) =>
+      state === 'cancelled' && cancelRequestedAt === null && deadlineAt <= now(),
+  )
+  const isInOutage = await outagesAt(db, missed, outage)
   const parts = purchases.map((purchase): WaitingPart & { lineId: string } => {
     const own = updatesOf.get(purchase.id) ?? []
     const failures = own.filter(({ type }) => type === 'line.failed')
@@ -70,6 +75,7 @@ export async function waitingLines(ordering: Waits, orderId?: string): Promise<W
       ...purchase,
       handedOver: keys.get(purchase.id) ?? 0,
       knowsFailure: failures.length > 0 && failures.every(({ state }) => state === 'done'),
+      isOfOutage: missed.includes(purchase) && isInOutage(purchase),
       updates: own.filter(
         (one): one is typeof one & OpenUpdate => one.type === 'line.fulfilled' && one.state !== 'done',
       ),
@@ -105,4 +111,17 @@ export async function waitingLines(ordering: Waits, orderId?: string): Promise<W
     ]
   })
   return found.sort((a, b) => a.since - b.since)
+}
+
+/** The most outages that are compared with deadlines. */
+const OUTAGES_MAX = 100
+
+/** Returns whether the supplier was away at the deadline of a purchase. @param open the outage that is not over */
+async function outagesAt(db: Ordering['db'], missed: readonly Purchase[], open: Outage | undefined) {
+  const deadlines = missed.map(({ deadlineAt }) => deadlineAt)
+  const between = [Math.min(...deadlines), Math.max(...deadlines)] as const
+  const ended = missed.length === 0 ? [] : await db.query(outagesBetween(...between, OUTAGES_MAX))
+  const all = open ? [open, ...ended] : ended
+  return ({ deadlineAt }: Purchase): boolean =>
+    all.some(({ beganAt, endedAt }) => beganAt <= deadlineAt && deadlineAt <= (endedAt ?? deadlineAt))
 }

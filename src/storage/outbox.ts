@@ -114,7 +114,7 @@ export const dueOutboxBesides = statement(({ stores, now, limit }: { stores: str
     .limit(limit),
 )
 
-export const listOutbox = page(outbox, ['state', 'kind'])
+export const listOutbox = page(outbox, ['state', 'kind', 'store'])
 
 /** Stores that have not taken an update in this many attempts, each with an error. @param limit how many updates are looked at */
 export const storesNotTaking = statement((attempts: number, limit: number) => {

@@ -48,10 +48,11 @@ test('an alert is acknowledged, muted and unmuted from here, and the audit says 
   expect(before).toContain('<a href="/orders?q=11"><bdi>order 11</bdi></a>')
   expect(before).toContain('Alerts<b><span class="hide">: </span>1<span class="hide"> waiting</span></b>')
   const attend = (does: string, reason = '') =>
-    world.act('operator', '/alerts/attend', { 'which-attend': 'ticked', id: world.id, do: does, reason })
-  expect((await attend('acknowledge', 'the shop is asked')).headers.location).toBe('/alerts')
+    world.act('operator', '/alerts/attend', { row: `an alert\t${world.id}`, do: does, reason })
+  const result = await attend('acknowledge', 'the shop is asked')
+  expect(result.text).toContain('<h1>1 of 1 acknowledged</h1>')
+  expect(result.text).toContain('You look after them.')
   const { text } = await world.page('operator', '/alerts')
-  expect(text).toContain('You look after them.')
   expect(text).toContain('looks after it.')
   expect(text).not.toContain('Alerts<b>')
   await attend('mute-8')
@@ -66,12 +67,12 @@ test('an alert is acknowledged, muted and unmuted from here, and the audit says 
   ])
 })
 
-test('a viewer sees alerts and why nothing can be done; nothing is done without a tick', async () => {
+test('a viewer sees alerts and why nothing can be done; nothing is done where none is selected', async () => {
   const world = await openAlerting()
   expect((await world.page('viewer', '/alerts')).text).toContain('they need the role operator; you are viewer')
   expect((await world.act('viewer', '/alerts/test', {})).status).toBe(403)
-  const none = await world.act('operator', '/alerts/attend', { 'which-attend': 'ticked', do: 'acknowledge' })
-  expect(none.text).toContain('No row is ticked')
+  const none = await world.act('operator', '/alerts/attend', { do: 'acknowledge' })
+  expect(none.text).toContain('No row is selected')
 })
 
 test('a button sends a test message, and a channel that takes nothing is seen here and on the overview', async () => {

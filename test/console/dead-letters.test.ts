@@ -31,19 +31,19 @@ test('a message that a store did not take is sent again, and the store gets its 
   expect(text).toContain('the keys of a line')
   expect(text).toContain('answered 500')
   expect(text).toContain('Dead letters<b><span class="hide">: </span>1<span class="hide"> waiting</span></b>')
-  const answer = await world.act('operator', '/dead-letters/redeliver', { 'which-redeliver': 'ticked', id: world.id })
-  expect(answer.headers.location).toBe('/dead-letters')
+  const row = `a message\t${world.id}`
+  const answer = await world.act('operator', '/dead-letters/redeliver', { row })
+  expect(answer.text).toContain('<h1>1 of 1 sent again</h1>')
   const after = (await world.page('operator', '/dead-letters')).text
-  expect(after).toContain('One message is on the way to its store.')
   expect(after).toContain('Nothing has used up its attempts.')
   await world.settle()
   expect(world.shop.keys().get('1001/1')).toHaveLength(1)
   expect(await auditOf(world)).toContainEqual(
     expect.objectContaining({ action: 'outbox.redeliver', subject: world.id }),
   )
-  const again = await world.act('operator', '/dead-letters/redeliver', { 'which-redeliver': 'shown', shown: world.id })
-  expect(again.status).toBe(404)
-  expect(again.text).toContain('There is no effect that could be sent again')
+  const again = await world.act('operator', '/dead-letters/redeliver', { row })
+  expect(again.text).toContain('<h1>0 of 1 sent again</h1>')
+  expect(again.text).toContain('The message is done by now, and not dead.')
 })
 
 test('a dead delivery is replayed from here', async () => {
@@ -53,16 +53,16 @@ test('a dead delivery is replayed from here', async () => {
   const { text } = await page('operator', '/dead-letters')
   expect(text).toContain('1 delivery could not be dealt with.')
   expect(text).toContain(`href="/deliveries/${id}"`)
-  await act('operator', '/dead-letters/replay', { 'which-replay': 'shown', shown: id })
+  await act('operator', '/dead-letters/replay', { row: `a delivery\t${id}` })
   expect((await page('operator', '/dead-letters')).text).toContain('One delivery is in the inbox again.')
 })
 
-test('a viewer sees what is dead and why nothing can be done, and nothing is sent without a tick', async () => {
+test('a viewer sees what is dead and why nothing can be done, and nothing is sent where none is selected', async () => {
   const world = await worldWithDeadMessage()
   const { text } = await world.page('viewer', '/dead-letters')
   expect(text).toContain('they need the role operator; you are viewer.')
   expect(text).not.toContain('type="checkbox"')
-  const none = await world.act('operator', '/dead-letters/redeliver', { 'which-redeliver': 'ticked' })
+  const none = await world.act('operator', '/dead-letters/redeliver', { 'a field': '' })
   expect(none.status).toBe(400)
-  expect(none.text).toContain('No row is ticked')
+  expect(none.text).toContain('No row is selected')
 })

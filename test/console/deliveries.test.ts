@@ -67,16 +67,13 @@ describe('the list of deliveries', () => {
     ).toHaveLength(1)
   })
 
-  test('replays those that are ticked, or all that are shown, and keeps the filters', async () => {
+  test('replays those that are selected, and keeps the filters', async () => {
     const world = await worldOf()
     const ids = await insertDeliveries(
       world,
       Array.from({ length: 3 }, () => ({ state: 'dead', event: 'order.completed', attempts: 10 })),
     )
-    const one = await world.act('operator', '/deliveries/replay?state=dead', {
-      'which-replay': 'ticked',
-      id: ids[0] ?? '',
-    })
+    const one = await world.act('operator', '/deliveries/replay?state=dead', { row: `a delivery\t${ids[0]}` })
     expect(one.headers.location).toBe('/deliveries?state=dead')
     expect((await world.page('operator', '/deliveries?state=dead')).text).toContain(
       'One delivery is in the inbox again.',
@@ -84,18 +81,20 @@ describe('the list of deliveries', () => {
     const states = async () =>
       (await world.db.query(build.select().from(deliveries))).map(({ id, state, attempts }) => [id, state, attempts])
     expect(await states()).toEqual([[ids[0], 'stored', 0], ...ids.slice(1).map((id) => [id, 'dead', 10])])
-    await world.act('operator', '/deliveries/replay', { 'which-replay': 'shown', shown: ids.slice(1).join(' ') })
+    await world.act('operator', '/deliveries/replay', {
+      row: ids.slice(1).map((id) => `a delivery\t${id}`),
+    })
     expect((await world.page('operator', '/deliveries')).text).toContain('Two deliveries are in the inbox again.')
     expect((await states()).map(([, state]) => state)).toEqual(['stored', 'stored', 'stored'])
     expect((await auditOf(world)).filter(({ action }) => action === 'delivery.replay')).toHaveLength(3)
   })
 
-  test('asks to tick some, beside the field, where none is ticked', async () => {
+  test('asks to select some, beside the field, where none is selected', async () => {
     const world = await worldOf()
     await insertDeliveries(world, [{ state: 'dead' }])
-    const answer = await world.act('operator', '/deliveries/replay?state=dead', { 'which-replay': 'ticked' })
+    const answer = await world.act('operator', '/deliveries/replay?state=dead', { 'a field': '' })
     expect(answer.status).toBe(400)
-    expect(answer.text).toContain('No row is ticked: tick some in the list above, or choose all that are shown.')
+    expect(answer.text).toContain('No row is selected: select some in the list above.')
     expect(answer.text).toContain('class="act" open')
     expect(await auditOf(world)).toEqual(
       expect.not.arrayContaining([expect.objectContaining({ action: 'delivery.replay' })]),

@@ -37,6 +37,7 @@ const part = (given: Partial<WaitingPart> = {}): WaitingPart => ({
   refundedAt: null,
   writtenOffAt: null,
   knowsFailure: false,
+  isOfOutage: false,
   updates: [],
   ...given,
 })
@@ -71,7 +72,12 @@ describe('the cause, and what helps', () => {
     [
       'failed',
       line({ parts: [part({ state: 'failed', failureCode: 'no_stock', failureMessage: 'We have none.' })] }),
-      { help: 'retry', detail: 'We have none.' },
+      { help: 'retry', detail: 'We have none.', mostMinor: 2_000 },
+    ],
+    [
+      'outage',
+      line({ parts: [part({ state: 'cancelled', quantity: 2, isOfOutage: true })], units: 2, granted: 2 }),
+      { help: 'retry', detail: null, mostMinor: 4_000 },
     ],
     [
       'undeliverable',
@@ -151,7 +157,7 @@ describe('the cause, and what helps', () => {
       purchaseId: 'p2',
       missing: 2,
     })
-    expect(waitCauses.filter(isForPerson)).toHaveLength(10)
+    expect(waitCauses.filter(isForPerson)).toHaveLength(11)
   })
 
   test('a purchase that brought too few keys and ended offers no retry, as nothing is bought in its place', () => {

@@ -11,20 +11,23 @@ export interface ConsoleAnswer {
   bytes: number
 }
 
+export type Form = Record<string, string | readonly string[]>
+
 interface Sent {
   method?: string
   cookie?: string | undefined
   headers?: Record<string, string>
   /** Where the browser says that the request comes from (default: a page of the console); null: it says nothing. */
   site?: string | null
-  /** Sent as a form. */
-  form?: Record<string, string>
+  /** Sent as a form. A field with several values is sent several times. */
+  form?: Form
 }
 
 /** One request, with any Host. */
 export function visit(address: string, path: string, sent: Sent = {}): Promise<ConsoleAnswer> {
   const { form, cookie, site = 'same-origin', method = form ? 'POST' : 'GET', headers = {} } = sent
-  const body = form ? new URLSearchParams(form).toString() : undefined
+  const fields = Object.entries(form ?? {}).flatMap(([name, value]) => [value].flat().map((one) => [name, one]))
+  const body = form ? new URLSearchParams(fields as [string, string][]).toString() : undefined
   const all = {
     ...(site !== null && { 'sec-fetch-site': site }),
     connection: 'close',

@@ -6,7 +6,7 @@ import { offersByProduct, putOffer } from '../../src/storage/offers.ts'
 import { audit, type deliveries } from '../../src/storage/schema.ts'
 import { build } from '../../src/storage/statement.ts'
 import type { ApiWorld } from './api-world.ts'
-import { signedIn, visit } from './console-client.ts'
+import { type Form, signedIn, visit } from './console-client.ts'
 import { offerRow } from './publish-world.ts'
 
 /** Pages and actions, each for a person of a role, who stays signed in. */
@@ -21,7 +21,7 @@ export function peopleOf(world: ApiWorld) {
   return {
     page: async (role: PersonRole, path: string) => visit(address, path, { cookie: await cookieOf(role) }),
     /** Sends a form. */
-    act: async (role: PersonRole, path: string, form: Record<string, string>) =>
+    act: async (role: PersonRole, path: string, form: Form) =>
       visit(address, path, { cookie: await cookieOf(role), form }),
   }
 }

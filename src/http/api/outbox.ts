@@ -4,7 +4,7 @@ import { redeliver } from '../../ordering/fulfil.ts'
 import { need } from '../../storage/database.ts'
 import { listOutbox, type OutboxRow, outboxById } from '../../storage/outbox.ts'
 import { referencesOfOrders } from '../../storage/store-orders.ts'
-import { choice } from '../input.ts'
+import { choice, ofStore } from '../input.ts'
 import { type ApiContext, ok, operation, operator, viewer } from '../operation.ts'
 import { listOperation } from './list-operation.ts'
 import { at, component, count, enumeration, maybeAt, view, words } from './views.ts'
@@ -44,6 +44,7 @@ export function outboxOperations({ ordering }: ApiContext) {
       filters: {
         state: choice(effectStates, 'Only messages in this state'),
         kind: choice(effectKinds, 'Only callbacks to stores, or only alerts to operators'),
+        store: ofStore,
       },
       item: ListedEffect,
       success: { 200: 'A page of the outbox' },
@@ -60,11 +61,12 @@ export function outboxOperations({ ordering }: ApiContext) {
       route: 'POST /outbox/:id/redeliver',
       allowed: operator,
       summary: 'Send a waiting or dead callback again at once; its attempts start over.',
+      query: { state: choice(['dead'], 'Only if it has used up its attempts, as it was shown') },
       answer: Effect,
       success: { 200: 'The callback, due now' },
-      failures: { 404: 'unknown id, or already done' },
-      async handle({ caller, path }) {
-        await redeliver(ordering, path.id, caller.actor)
+      failures: { 404: 'unknown id, or already done', 409: '`changed`: it is not in that state any more' },
+      async handle({ caller, path, query: { state } }) {
+        await redeliver(ordering, path.id, caller.actor, state)
         return ok(await need(db, outboxById(path.id), 'outbox row', path.id))
       },
     }),

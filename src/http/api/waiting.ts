@@ -36,9 +36,15 @@ const Item = view(
       .describe('The help acts at once, and costs no more than was allowed before; false: a person reads on first'),
     purchaseId: words.describe('The purchase that the help is about'),
     updateId: words.describe('The update of the outbox that `send_again` sends'),
+    most: amount
+      .nullable()
+      .describe(
+        'What the help costs at most, in `chargedCurrency`; null: it buys nothing, or asks for a ceiling first',
+      ),
   }),
-  ({ paidMinor, chargedMinor, ...line }: WaitingLineView) => ({
+  ({ paidMinor, chargedMinor, mostMinor, ...line }: WaitingLineView) => ({
     ...line,
+    most: amountOf(mostMinor, line.chargedCurrency),
     paid: line.currency === null ? null : amountOf(paidMinor, line.currency),
     charged: amountOf(chargedMinor, line.chargedCurrency),
     forPerson: isForPerson(line.cause),
