@@ -35,7 +35,7 @@ export const heldPricesPage = listPage({
   ],
   rows: async (seen) => {
     const alone = { ...seen.visit, form: new URLSearchParams(), faults: new Map() }
-    return html`${seen.items.length > 1 && severalPart(seen)}${await heldPriceParts(alone, seen.items.slice(0, EXPLAINED))}`
+    return html`${(seen.items.length > 1 || seen.visit.faults.size > 0) && severalPart(seen)}${await heldPriceParts(alone, seen.items.slice(0, EXPLAINED))}`
   },
   actions: {
     several: byOperator((visit) => {

@@ -53,7 +53,7 @@ export const reviewsPage = listPage({
     ['Money', atStake, 'number'],
     ['Waits', ({ since }) => ageTag(since, now)],
   ],
-  below: (seen) => seen.items.length > 1 && seen.mayAct && severalPart(seen),
+  below: (seen) => (seen.items.length > 1 || seen.visit.faults.size > 0) && seen.mayAct && severalPart(seen),
   actions: {
     several: byOperator((visit) => {
       const body = { decision: visit.form.get('decision') ?? '', reason: visit.form.get('reason') ?? '' }

@@ -1,0 +1,116 @@
+/** Three tasks of several things at once, in a browser, each in three clicks from the first page; with and without JavaScript. */
+import type { Page } from 'playwright-core'
+import { afterAll, describe, expect, test } from 'vitest'
+import { closeBrowser, expectAccessible, hasBrowser, openPage, signInto, skipText } from '../support/browser.ts'
+import { openAfterOutage, openDead, openHeld, openReviews } from '../support/several-world.ts'
+
+afterAll(closeBrowser)
+
+const { SCREENSHOTS } = process.env
+
+/** Clicks, and counts them. */
+function clicksOn(page: Page) {
+  let count = 0
+  return {
+    link: async (name: string | RegExp) => {
+      count += 1
+      await page.getByRole('link', { name }).first().click()
+    },
+    button: async (name: string) => {
+      count += 1
+      await page.getByRole('button', { name, exact: true }).first().click()
+    },
+    count: () => count,
+  }
+}
+
+describe.skipIf(!hasBrowser)(`several things at once, in a browser (${hasBrowser ? 'Chromium' : skipText})`, () => {
+  test.each([true, false])('retries everything that failed by an outage, JavaScript %s', async (hasScript) => {
+    const world = await openAfterOutage()
+    const page = await openPage({ hasScript })
+    await signInto(page, world, 'operator')
+    const clicks = clicksOn(page)
+    await clicks.link(/^Outage 4$/)
+    await page.getByText(/At most [\d.]+ EUR for all 4\./).waitFor()
+    await page.getByLabel('Reason, for the audit log').fill('the supplier was away')
+    await clicks.button('Retry what is selected')
+    await page.getByRole('heading', { name: '4 of 4 retried' }).waitFor()
+    expect(clicks.count()).toBeLessThanOrEqual(3)
+    if (hasScript) await expectAccessible(page)
+  })
+
+  test.each([true, false])('approves three held prices, JavaScript %s', async (hasScript) => {
+    const world = await openHeld()
+    const page = await openPage({ hasScript })
+    await signInto(page, world, 'operator')
+    const clicks = clicksOn(page)
+    await clicks.link(/^Held prices/)
+    await page.getByLabel('Reason, for the audit log').first().fill('the supplier confirmed them')
+    await clicks.button('Release what is selected')
+    await page.getByRole('heading', { name: '3 of 3 released' }).waitFor()
+    expect(clicks.count()).toBeLessThanOrEqual(3)
+    await page.getByRole('link', { name: 'Back to the list' }).click()
+    await page.getByText('No price waits for a person.').waitFor()
+  })
+
+  test.each([true, false])('sends all dead letters of one store again, JavaScript %s', async (hasScript) => {
+    const world = await openDead(3)
+    const page = await openPage({ hasScript })
+    await signInto(page, world, 'operator')
+    const clicks = clicksOn(page)
+    await clicks.link(/^Dead letters/)
+    await clicks.link('Main store')
+    await clicks.button('Send again what is selected')
+    await page.getByRole('heading', { name: '3 of 3 sent again' }).waitFor()
+    expect(clicks.count()).toBeLessThanOrEqual(3)
+  })
+
+  test('a list from which a person selects keeps what is selected, and lets go of all by a link', async () => {
+    const world = await openAfterOutage(2)
+    const page = await openPage()
+    await signInto(page, world, 'operator')
+    await page.goto(`${world.pages.address()}/waiting?cause=outage`)
+    await page.getByRole('link', { name: 'none', exact: true }).click()
+    const boxes = page.getByRole('checkbox')
+    expect(await boxes.evaluateAll((all) => all.map((one) => one.matches(':checked')))).toEqual([false, false])
+    await boxes.first().check()
+    await page.getByLabel('Reason, for the audit log').fill('one of them')
+    await page.getByRole('button', { name: 'Retry what is selected' }).click()
+    await page.getByRole('heading', { name: '1 of 1 retried' }).waitFor()
+  })
+
+  test('fits a phone, the dark and 320 pixels, and axe-core finds nothing', async () => {
+    const worlds = {
+      '/waiting?cause=outage': await openAfterOutage(3),
+      '/held-prices': await openHeld(['a', 'b', 'c', 'x'.repeat(150)]),
+      '/dead-letters': await openDead(2),
+      '/reviews': await openReviews(2),
+    }
+    for (const look of [{ colours: 'light' }, { colours: 'dark' }, { width: 390 }, { width: 320 }] as const) {
+      for (const [to, world] of Object.entries(worlds)) {
+        const page = await openPage(look)
+        await signInto(page, world, 'operator')
+        await page.goto(`${world.pages.address()}${to}`)
+        await page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+        await expectAccessible(page, to)
+        const width = await page.evaluate('document.documentElement.scrollWidth')
+        expect(width, `${to} is wider than the window`).toBe('width' in look ? look.width : 1360)
+        if (SCREENSHOTS) {
+          const name = `several${to.replaceAll(/\W+/g, '-')}-${Object.values(look)[0]}.png`
+          await page.screenshot({ path: `${SCREENSHOTS}/${name}`, fullPage: true })
+        }
+      }
+    }
+    if (SCREENSHOTS) {
+      const page = await openPage()
+      const world = worlds['/held-prices']
+      await signInto(page, world, 'operator')
+      await page.goto(`${world.pages.address()}/held-prices`)
+      await page.getByLabel('Reason, for the audit log').first().fill('because')
+      await world.ask('POST', '/stores/demo-ab12cd34/listings/SKU-b/ignore', { body: { reason: 'x' } })
+      await page.getByRole('button', { name: 'Release what is selected' }).click()
+      await page.getByRole('heading', { name: 'Each of them' }).waitFor()
+      await page.screenshot({ path: `${SCREENSHOTS}/several-result.png`, fullPage: true })
+    }
+  })
+})
