@@ -38,7 +38,7 @@ export function actOnSeveral(visit: Visit, label: SeveralLabel, at: string, name
     ...more,
     id: name,
     to: withQuery(`${at}/${name}`, new URLSearchParams(kept)),
-    summary: `${label.word} several…`,
+    summary: `${label.word}: several at once…`,
     about: label.about,
     fields: html`<p class="small"><a href="${select('all')}">Select all</a> or <a href="${select('none')}">none</a></p>${fault && html`<p class="fault small">${fault}</p>`}${fields}${label.isReasoned && reasonField(visit, name)}`,
     effect: { Money: money, ...(label.stores && { Stores: label.stores }), Undo: label.undo },

@@ -29,7 +29,7 @@ describe.skipIf(!hasBrowser)(`deliveries in a browser (${hasBrowser ? 'Chromium'
     if (hasScript) await expectAccessible(page)
   })
 
-  test.each([true, false])('ticks some of a filtered list and replays them, JavaScript %s', async (hasScript) => {
+  test.each([true, false])('selects some of a filtered list and replays them, JavaScript %s', async (hasScript) => {
     const world = await openApi()
     await insertDeliveries(
       world,
@@ -44,9 +44,9 @@ describe.skipIf(!hasBrowser)(`deliveries in a browser (${hasBrowser ? 'Chromium'
     if (hasScript) await expectAccessible(page)
     await page.getByRole('checkbox', { name: /order\.failed/ }).check()
     await page.getByRole('checkbox', { name: /balance\.low/ }).check()
-    await page.getByText('Replay several…').click()
+    await page.getByText('Replay: several at once…').click()
     if (hasScript) await expectAccessible(page)
-    await page.getByRole('button', { name: 'Replay these deliveries' }).click()
+    await page.getByRole('button', { name: 'Replay what is selected' }).click()
     await page.getByRole('status').getByText('Two deliveries are in the inbox again.').waitFor()
     await expect.poll(() => page.getByRole('link', { name: 'order.completed' }).count()).toBe(1)
     expect(await page.getByRole('link', { name: 'order.failed' }).count()).toBe(0)

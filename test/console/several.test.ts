@@ -124,7 +124,10 @@ test('only those that are selected are retried, and a reason is asked for', asyn
   expect(readIn(empty.text)).toContain('No row is selected')
   const many = Array.from({ length: 101 }, (_, index) => `x\tretry\t${index}`)
   const over = await act('operator', '/waiting/several?cause=outage', { row: many, reason: 'why' })
-  expect([over.status, readIn(over.text).includes('At most 100 rows can be selected: nothing was done.')]).toEqual([400, true])
+  expect([over.status, readIn(over.text).includes('At most 100 rows can be selected: nothing was done.')]).toEqual([
+    400,
+    true,
+  ])
   expect(await audited(world, 'purchase.retry')).toEqual([])
   expect((await act('viewer', '/waiting/several?cause=outage', { row: rows, reason: 'why' })).status).toBe(403)
   expect((await fromElsewhere(world, '/waiting/several', rows)).status).toBe(403)
@@ -205,7 +208,9 @@ test('several reviews are decided at once; a colleague’s decision stands, and 
   const close = { row, decision: 'close', reason: 'given back' }
   const result = await act('operator', '/reviews/several', close)
   expect(readIn(result.text)).toContain('2 of 3 decided')
-  expect(readIn(result.text)).toMatch(/changed meanwhile At \d\d:\d\d:\d\d, Tom decided to hand over what came: “they asked for it”\./)
+  expect(readIn(result.text)).toMatch(
+    /changed meanwhile At \d\d:\d\d:\d\d, Tom decided to hand over what came: “they asked for it”\./,
+  )
   expect(await audited(world, 'purchase.close')).toHaveLength(2)
   expect(readIn((await act('operator', '/reviews/several', close)).text)).toContain('0 of 3 decided')
   expect((await act('viewer', '/reviews/several', close)).status).toBe(403)
@@ -238,7 +243,9 @@ test('of two people who decide the same review, the second sees who decided what
   expect(answers.map(({ status }) => status)).toEqual([303, 303])
   expect(answers[1]?.headers.location).toBe(`/reviews/${id}`)
   const told = readIn((await visit(address, `/reviews/${id}`, { cookie: ann })).text)
-  expect(told).toMatch(/Tom decided before you At \d\d:\d\d:\d\d, Tom decided to hand over what came: “the shop agreed”\. Your decision was not carried out\./)
+  expect(told).toMatch(
+    /Tom decided before you At \d\d:\d\d:\d\d, Tom decided to hand over what came: “the shop agreed”\. Your decision was not carried out\./,
+  )
   expect(await audited(world, 'purchase.close')).toEqual([])
   const twice = await decide(tom, 'hand_over', 'the shop agreed')
   expect(twice.status).toBe(303)

@@ -11,7 +11,12 @@ const HOUR = 3_600_000
 /** One order of a shop that failed at the supplier, and others that it took while the supplier was away, until after their deadline. */
 export async function openAfterOutage(orders = 4) {
   const { shop, beside } = await besideShop()
-  const world = await openApi({ beside, balanceMinor: 2_500_000, storeNames: { [STORE]: 'Main store' } })
+  const world = await openApi({
+    beside,
+    balanceMinor: 2_500_000,
+    storeNames: { [STORE]: 'Main store' },
+    policy: { deadlineMs: 2 * HOUR },
+  })
   const time = passingTime(world)
   const sold = (await world.offers()).slice(0, 2).map(({ name, sku, costMinor }) =>
     shop.addProduct({
@@ -30,7 +35,7 @@ export async function openAfterOutage(orders = 4) {
   await time.pass(20 * 60_000)
   await world.supplierDown()
   for (let place = 0; place < orders; place += 1) buy(place)
-  await time.pass(73 * HOUR, HOUR)
+  await time.pass(3 * HOUR, HOUR / 2)
   await world.supplierUp()
   await time.pass(10 * 60_000)
   /** How many orders the supplier has that were placed since it answers again. */
