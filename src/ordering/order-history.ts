@@ -2,7 +2,7 @@
 import { counted } from '../domain/figures.ts'
 import { chargesOf } from '../domain/purchase.ts'
 import { earningOf, earningOfOrder, hasLeft, stepsOf } from '../domain/store-order.ts'
-import { conflict, Failure } from '../errors.ts'
+import { conflict } from '../errors.ts'
 import { deliveriesOfPurchases } from '../storage/deliveries.ts'
 import { attemptsOf, audited, auditOfAll, transitionsOf } from '../storage/evidence.ts'
 import type { LicenceKey } from '../storage/licence-keys.ts'

@@ -3,8 +3,21 @@ import { deliveryStates } from '../domain/labels.ts'
 import type { Change } from './database.ts'
 import { captures, deliveries } from './schema.ts'
 import { jsonSetting } from './settings.ts'
-import { build, change, countUpTo, statement } from './statement.ts'
-import { beginning, changeSeen, columnsBy, deleteBy, insertInto, insertOnce, page, rowsBy, setBy, setOne, someBy, valueAfter } from './table.ts'
+import { build, countUpTo, statement } from './statement.ts'
+import {
+  beginning,
+  changeSeen,
+  columnsBy,
+  deleteBy,
+  insertInto,
+  insertOnce,
+  page,
+  rowsBy,
+  setBy,
+  setOne,
+  someBy,
+  valueAfter,
+} from './table.ts'
 
 export type Delivery = typeof deliveries.$inferSelect
 

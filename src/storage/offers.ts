@@ -2,7 +2,19 @@ import { and, asc, desc, eq, getTableColumns, gt, inArray, isNotNull, isNull, lt
 import type { Change } from './database.ts'
 import { offerChanges, offers } from './schema.ts'
 import { build, change, insertMany, inWhole, positionIn, statement, uniqueKey } from './statement.ts'
-import { asInserted, beginning, changeBy, countBy, pageBy, pick, rowsBy, setBy, setOne, someBy, stampOnce } from './table.ts'
+import {
+  asInserted,
+  beginning,
+  changeBy,
+  countBy,
+  pageBy,
+  pick,
+  rowsBy,
+  setBy,
+  setOne,
+  someBy,
+  stampOnce,
+} from './table.ts'
 
 export type Offer = typeof offers.$inferSelect
 export type NewOffer = typeof offers.$inferInsert

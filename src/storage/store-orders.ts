@@ -20,7 +20,22 @@ import { finalStates } from '../domain/purchase.ts'
 import type { OrderState } from '../domain/store-order.ts'
 import { entitlements, licenceKeys, purchases, storeOrderLines, storeOrders } from './schema.ts'
 import { build, change, inWhole, notByIndex, statement } from './statement.ts'
-import { beginning, columnsBy, countBy, insertInto, newestFirst, page, pageBy, type Place, rowsBy, setBy, setOne, someBy, stampOnce, within } from './table.ts'
+import {
+  beginning,
+  columnsBy,
+  countBy,
+  insertInto,
+  newestFirst,
+  type Place,
+  page,
+  pageBy,
+  rowsBy,
+  setBy,
+  setOne,
+  someBy,
+  stampOnce,
+  within,
+} from './table.ts'
 
 export type StoreOrder = typeof storeOrders.$inferSelect
 export type Line = typeof storeOrderLines.$inferSelect
