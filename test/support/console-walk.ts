@@ -49,6 +49,7 @@ export async function walkConsole({ routes, read, searches = [], examples = Infi
     const stop = stops[index] as Stop
     const markup = await read(stop)
     for (const to of linksIn(markup)) {
+      if (isTimeAmongFilters(to, stop)) continue
       add(to, stop)
       const next = new URL(to, 'http://console')
       const deep = next.search === '' ? undefined : deeper?.(next)
@@ -62,6 +63,10 @@ export async function walkConsole({ routes, read, searches = [], examples = Infi
   }
   return stops
 }
+
+/** A time is chosen from a whole list: beside each other filter, times would make hundreds of addresses of a few. */
+const isTimeAmongFilters = (to: string, { to: from }: Stop): boolean =>
+  /[?&]from=/.test(to) && !/[?&](before|after)=/.test(to) && from.includes('?')
 
 /** Where links and live parts lead, in the console itself. */
 const linksIn = (markup: string): string[] =>
