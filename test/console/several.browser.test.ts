@@ -65,7 +65,7 @@ describe.skipIf(!hasBrowser)(`several things at once, in a browser (${hasBrowser
     expect(clicks.count()).toBeLessThanOrEqual(3)
   })
 
-  test('a list from which a person selects keeps what is selected, and lets go of all by a link', async () => {
+  test('a list from which a person selects keeps what is selected, and a link selects none', async () => {
     const world = await openAfterOutage(2)
     const page = await openPage()
     await signInto(page, world, 'operator')

@@ -194,7 +194,7 @@ test('dead letters of one store are sent again, and one that left meanwhile is n
   expect((await fromElsewhere(world, '/dead-letters/redeliver', row)).status).toBe(403)
 })
 
-test('several reviews are decided at once; a colleague’s decision stands, and is told', async () => {
+test('several reviews are decided at once; a colleague’s decision stands, and is shown', async () => {
   const world = await openReviews(3)
   const { page, act } = peopleOf(world)
   const { text } = await page('operator', '/reviews')
@@ -242,8 +242,8 @@ test('of two people who decide the same review, the second sees who decided what
   const answers = await Promise.all([decide(tom, 'hand_over', 'the shop agreed'), decide(ann, 'close', 'given back')])
   expect(answers.map(({ status }) => status)).toEqual([303, 303])
   expect(answers[1]?.headers.location).toBe(`/reviews/${id}`)
-  const told = readIn((await visit(address, `/reviews/${id}`, { cookie: ann })).text)
-  expect(told).toMatch(
+  const shown = readIn((await visit(address, `/reviews/${id}`, { cookie: ann })).text)
+  expect(shown).toMatch(
     /Tom decided before you At \d\d:\d\d:\d\d, Tom decided to hand over what came: “the shop agreed”\. Your decision was not carried out\./,
   )
   expect(await audited(world, 'purchase.close')).toEqual([])
