@@ -29,6 +29,10 @@ export function createIds(now: () => number, randomBytes: (count: number) => Uin
 /** Returns a text that sorts before each id made at this instant or later. So the index by id also serves queries by age. */
 export const idBound = (instant: number): string => digits(instant, 10)
 
+/** Returns the instant at which an id was made. A text that is no id of ours counts as made at the beginning of time. */
+export const instantOfId = (id: string): number =>
+  [...id.slice(0, 10)].reduce((value, digit) => value * 32 + Math.max(0, ALPHABET.indexOf(digit)), 0)
+
 function digits(value: number, places: number): string {
   let text = ''
   for (let rest = value; text.length < places; rest = Math.floor(rest / 32)) text = ALPHABET[rest % 32] + text

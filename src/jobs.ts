@@ -12,6 +12,8 @@ import { forgetOld } from './inbox/process.ts'
 import { provisionShops, type WebhookActions } from './inbox/webhooks.ts'
 import type { Log } from './log.ts'
 import { alertOverdueClaims } from './ordering/claims.ts'
+import { distrustEarnings, sumEarnings } from './ordering/earnings.ts'
+import { alertHeld } from './ordering/held.ts'
 import { adoptOrders } from './ordering/intake.ts'
 import { alertHeld, reportLate } from './ordering/late.ts'
 import { askAgain } from './ordering/outages.ts'
@@ -67,6 +69,7 @@ export function startJobs({ config, runtime, webhooks, backups, lookForWork, wak
     everySeconds(HELD_SECONDS, 'held', lookAtWaiting, log),
     everySeconds(REATTACH_SECONDS, 'restore', runtime.reattachOrders, log),
     everySeconds(ASK_SECONDS, 'supplier', () => askAgain(runtime.ordering), log),
+    everySeconds(EARNINGS_SECONDS, 'earnings', () => sumEarnings(runtime.ordering, () => sleep(1)), log),
     ...(lookForWork ? [everySeconds(LOOK_SECONDS, 'look', lookForWork, log)] : []),
   ]
   const logged = (event: string) => (error: unknown) => log.warn(event, { error: messageOf(error) })
@@ -74,6 +77,7 @@ export function startJobs({ config, runtime, webhooks, backups, lookForWork, wak
   void runtime.ordering.checkBalance().catch(logged('balance.unread'))
   void webhooks.check().catch(logged('webhooks.unchecked'))
   void provision().catch(logged('shops.unprovisioned'))
+  void distrustEarnings(runtime.ordering).catch(logged('earnings.unsummed'))
   runtime.syncs.follow('start')
   runtime.wakeAll()
   return {
@@ -98,6 +102,9 @@ const HELD_SECONDS = 60
 
 /** Seconds between two rounds of reattaching orders. Without a restore a round is two reads of the database. */
 const REATTACH_SECONDS = 5
+
+/** Seconds between two looks for times whose earnings are to be summed again. */
+const EARNINGS_SECONDS = 5
 
 /** Seconds between two requests that only find out whether the supplier answers again. */
 const ASK_SECONDS = 60

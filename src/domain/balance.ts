@@ -115,6 +115,17 @@ function confirmed(kept: number, waitedMs: number, owedBackMinor: number) {
   return { ...nothing, refund, credit: waitedMs < CREDIT_MS ? 0 : kept - refund }
 }
 
+/**
+ * Returns what may be spent of a balance, and how much is missing for the purchases that wait for money.
+ *
+ * @param underWayMinor the most that purchases take which the reading of the balance cannot include yet
+ * @param needsMinor what those that wait cost now
+ */
+export function fundsOf(balanceMinor: number, underWayMinor: number, needsMinor: number) {
+  const freeMinor = exact(balanceMinor - underWayMinor)
+  return { freeMinor, missingMinor: Math.max(0, exact(needsMinor - freeMinor)) }
+}
+
 /** Refuses an amount beyond the safe integers: JavaScript would round it, and the account would be wrong unnoticed. */
 function exact(minor: number): number {
   if (!Number.isSafeInteger(minor)) throw new RangeError('an amount is too large to be exact')

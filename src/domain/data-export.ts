@@ -52,6 +52,26 @@ export const bodyColumns = {
   body: 'as it was received; empty once it was deleted, after thirty days, that of a store after seven',
 } as const
 
+/** A row for each currency of what was earned in a day, a week or a month, by a store or a product. */
+export const earningColumns = {
+  from: 'the first day, in UTC',
+  to: 'the last day',
+  isOver: 'false while the sums still grow',
+  store: 'id of the store; empty for all of them',
+  product: "the supplier's id of the product; empty for all of them",
+  sku: 'of the product',
+  name: 'of the product',
+  currency: 'of all amounts in the row',
+  keys: 'licence keys that the store has',
+  unpriced: 'those of them whose price the store does not state',
+  revenue: 'what customers paid for the keys, as the store states it',
+  charged: 'what the supplier charged',
+  refunded: 'what came back of that',
+  owed: 'what it owes back for purchases that failed',
+  cost: 'charged less refunded less owed',
+  margin: 'revenue less cost; empty where several currencies leave none',
+} as const
+
 /** What is exported; instants in epoch milliseconds. */
 export interface ExportFilter {
   /** Only orders that were taken, or deliveries that arrived, at this instant or later. */

@@ -183,6 +183,15 @@ export const queryInstant = (about: string) =>
     .optional()
     .meta({ description: about, override: { type: 'string', format: 'date-time' } })
 
+/** A day in UTC, as the instant of its beginning. */
+export const queryDay = (about: string) =>
+  z
+    .string()
+    .refine((given) => z.iso.date().safeParse(given).success, { error: must('a day such as 2026-03-01') })
+    .transform((given) => Date.parse(given))
+    .optional()
+    .meta({ description: about, override: { type: 'string', format: 'date' } })
+
 /** The OpenAPI document leaves this pattern out: generated clients could not compile it. */
 const instant = z.iso.datetime({ offset: true })
 
@@ -332,6 +341,13 @@ export const removePersonBody = fields({
 export const paging = {
   limit: queryNumber(1, 200, 50, 'How many a page has at most'),
   before: id.optional().describe('`next` of the page before this one'),
+}
+/** Query of the rows of products: how many an answer has at most, and where it goes on. */
+export const earningsPaging = {
+  limit: paging.limit,
+  before: matching(/^\d{1,15}\.\d{1,9}$/, '`next` of the answer before this one')
+    .optional()
+    .describe('`next` of the answer before this one'),
 }
 export const eventName = queryText('Only deliveries of this event, such as order.completed')
 /** A request may name at most as many deliveries as a page of them has, so that the person has seen each delivery. */

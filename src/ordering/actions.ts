@@ -4,6 +4,7 @@ import { isStandingHold } from '../domain/hold.ts'
 import { finalStates, keepsMoney } from '../domain/purchase.ts'
 import { conflict, Failure } from '../errors.ts'
 import { type Database, need } from '../storage/database.ts'
+import { earningsChanged } from '../storage/earnings.ts'
 import { cancelEntitlement } from '../storage/entitlements.ts'
 import { audited } from '../storage/evidence.ts'
 import { clearFreeze, currentFreeze, RESTORE_CAUSE } from '../storage/freezes.ts'
@@ -45,6 +46,7 @@ export async function cancelOrder(ordering: Ordering, orderId: string, actor: st
       cancelEntitlement(orderId, now),
       markCancelRequested(orderId, now),
       requestCancellation(orderId, now),
+      earningsChanged(orderId),
       audited(ordering, actor, 'order.cancel', orderId, auditText([again, reason])),
     ])
     // A look-up may have proven already that an `unknown` purchase has no order. Its next look-up, woken here, ends the purchase.
@@ -79,6 +81,7 @@ export async function retryPurchase(
     if (refusal) throw conflict(refusal.reason, refusal.message)
     const now = ordering.now()
     const writtenOff = others.filter(keepsMoney).map((one) => changePurchase(one, { writtenOffAt: now }, now))
+    if (writtenOff.length > 0) writtenOff.push(earningsChanged(purchase.orderId))
     const audit = audited(ordering, actor, 'purchase.retry', purchaseId, reason)
     return { input: { type: 'retry' }, actor, also: [audit, ...writtenOff] }
   }

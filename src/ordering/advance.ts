@@ -19,6 +19,7 @@ import {
 } from '../domain/purchase.ts'
 import type { SupplierOrder } from '../domain/supplier.ts'
 import { type Change, first, retryStale } from '../storage/database.ts'
+import { earningsChanged } from '../storage/earnings.ts'
 import { entitlementOfOrder, settleFirst, settleSoon } from '../storage/entitlements.ts'
 import { insertTransition } from '../storage/evidence.ts'
 import { keysOfPurchase, type LicenceKey } from '../storage/licence-keys.ts'
@@ -173,6 +174,7 @@ export async function moveBy(ordering: Ordering, loaded: Loaded, given: Given): 
       ...((typeof also === 'function' ? also(decision) : also) ?? []),
       ...(entersReview ? await freezeForReviews(ordering, purchase.id, decision.row) : []),
       ...settlesAgain(purchase, decision, now),
+      ...(changesMoney(purchase, set) ? [earningsChanged(purchase.orderId)] : []),
       ...(UNREMARKABLE.has(decision.row) ? [] : [evidence]),
     ],
     committed: () => {
@@ -196,6 +198,13 @@ function newsOf(
   const isKeysAlone = decision.effects.includes('hand_over') && decision.alert === null && !isLoud(decision)
   return isKeysAlone ? { store } : {}
 }
+
+/** Whether a change concerns what a purchase was charged, or what came back or is owed back of it. */
+const changesMoney = (before: Purchase, set: PurchaseUpdate): boolean =>
+  (['amountMinor', 'refundedAt', 'writtenOffAt'] as const).some(
+    (name) => (set[name] ?? before[name]) !== before[name],
+  ) ||
+  (set.state !== before.state && (set.state === 'failed' || before.state === 'failed'))
 
 /** Decisions of a person that outweigh the state of the store order, until a newer reading takes units from the order. */
 const AGAINST_THE_ORDER: ReadonlySet<PurchaseInput['type']> = new Set(['retry', 'hand_over', 'close', 'buy_again'])

@@ -5,7 +5,8 @@ import { callbackDelayMs } from '../domain/pace.ts'
 import { finalStates } from '../domain/purchase.ts'
 import { isComplete, type LineFulfilled, type StoreUpdate } from '../domain/store-update.ts'
 import { Failure, messageOf } from '../errors.ts'
-import { type Change, commitUnlessStale, first } from '../storage/database.ts'
+import { type Change, commitUnlessStale, first, StaleWrite } from '../storage/database.ts'
+import { earningsChanged } from '../storage/earnings.ts'
 import { assertMayLeave, entitlementOf, settleFirst } from '../storage/entitlements.ts'
 import { audited } from '../storage/evidence.ts'
 import { beginHandOver, type LicenceKey, markHandedOver, markHandOverUnsent } from '../storage/licence-keys.ts'
@@ -174,7 +175,10 @@ async function deliverUpdate(
   log.info('callback.confirmed', fields)
   const done = [markEffectDone(row.id, row.attempts + 1, now())]
   if (fulfilment.pace.failing.delete(update.order.store)) done.push(hastenFailed(update.order.store, now()))
-  if (effect.type === 'line.fulfilled') done.push(markHandedOver(row.id, now()))
+  if (effect.type === 'line.fulfilled') {
+    done.push(markHandedOver(row.id, now()))
+    if (row.orderId !== null && fresh > 0) done.push(earningsChanged(row.orderId))
+  }
   if ('wasFulfilled' in result && result.wasFulfilled) done.push(fulfilledEarly(fulfilment, update.order, row.orderId))
   if (handsOver !== undefined && store.sendWaiting) done.push(keysWaiting(fulfilment, outgoing, handsOver))
   if ((row.pausedUntil ?? 0) > now() + PAUSED_MS) done.push(...endPause(update.order.store, now() + PAUSED_MS))

@@ -7,6 +7,7 @@ import { mayBeForgotten } from '../domain/restore.ts'
 import { currentParts } from '../domain/store-order.ts'
 import { codeOf } from '../errors.ts'
 import { type Change, first, retryStale } from '../storage/database.ts'
+import { earningsChanged } from '../storage/earnings.ts'
 import {
   ALWAYS_FRESH,
   changeEntitlement,
@@ -250,7 +251,10 @@ async function boughtNow({ ordering, now, purchases, lineOf }: Books, part: Plan
     const ceiling = offer && ceilingOf(ordering, sold, offer, order.receivedAt)
     if (typeof ceiling === 'number') set.ceilingMinor = ceiling
   }
-  return { set, price: isPriced ? [changeUnitPrice(line.id, sold.unitPriceMinor, sold.currency)] : [] }
+  return {
+    set,
+    price: isPriced ? [changeUnitPrice(line.id, sold.unitPriceMinor, sold.currency), earningsChanged(order.id)] : [],
+  }
 }
 
 /** Plans new parts of a line. The whole line may be new in the order. */

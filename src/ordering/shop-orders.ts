@@ -18,6 +18,7 @@ import { amountText, parseDecimal } from '../domain/money.ts'
 import { VARIANTS_EVERY_MS } from '../domain/pace.ts'
 import { conflict, Failure } from '../errors.ts'
 import { type Change, first, retryStale, StaleWrite } from '../storage/database.ts'
+import { earningsChanged } from '../storage/earnings.ts'
 import {
   changeEntitlement,
   type EntitlementRow,
@@ -329,6 +330,8 @@ function rowChanges(
     row ? changeEntitlement(row, set) : insertEntitlement({ store, reference, ...set }),
     ...changed.map(([line, units]) => putEntitlementLine({ store, reference, line, ...units })),
     ...(doubt?.reread ?? []),
+    // The customer may be entitled to fewer of the keys that the store has, or to all of them again.
+    ...(row && orderId !== null && (changed.length > 0 || !isSameStanding) ? [earningsChanged(orderId)] : []),
   ]
 }
 

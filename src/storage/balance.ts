@@ -1,6 +1,14 @@
 import { and, desc, eq, gte, inArray, isNotNull, isNull, lt, or, sql } from 'drizzle-orm'
 import type { Change } from './database.ts'
-import { balanceAccounts, balanceMovements, balanceReadings, discrepancies, purchases } from './schema.ts'
+import {
+  balanceAccounts,
+  balanceMovements,
+  balanceReadings,
+  discrepancies,
+  offers,
+  purchases,
+  storeOrders,
+} from './schema.ts'
 import { build, change, statement } from './statement.ts'
 import { changeSeen, countBy, deleteBy, firstBy, insertInto, page, rowsBy, setBy } from './table.ts'
 
@@ -166,4 +174,78 @@ export const forgetBalanceReadings = change('any', (before: number, keptMax: num
         ),
       ),
     ),
+)
+
+/** SQLite uses the partial index of unsent purchases only where its condition is written out. */
+const waitsForMoney = sql`${purchases.state} in ('planned', 'waiting') and ${purchases.holdReason} = 'balance'`
+const isCostKnown = and(eq(offers.productId, purchases.supplierProductId), eq(offers.currency, purchases.currency))
+const needsMinor = sql<number>`${offers.costMinor} * ${purchases.quantity}`
+
+/** What purchases that wait for money need by the present cost of their offers, by currency. */
+export const neededMoney = statement(() =>
+  build
+    .select({
+      currency: purchases.currency,
+      needsMinor: sql<number>`coalesce(sum(${needsMinor}), 0)`.as('needs_minor'),
+      orders: sql<number>`count(distinct ${purchases.orderId})`.as('orders'),
+    })
+    .from(purchases)
+    .innerJoin(offers, isCostKnown)
+    .where(waitsForMoney)
+    .groupBy(purchases.currency),
+)
+
+const subject = {
+  id: purchases.id,
+  store: storeOrders.store,
+  reference: storeOrders.reference,
+  number: storeOrders.number,
+  sku: offers.sku,
+  name: offers.name,
+  currency: purchases.currency,
+}
+
+/** The purchases that wait for money, those that have waited longest first. */
+export const waitingForMoney = statement((limit: number) =>
+  build
+    .select({ ...subject, since: purchases.createdAt, amountMinor: needsMinor.as('amount_minor') })
+    .from(purchases)
+    .innerJoin(storeOrders, eq(storeOrders.id, purchases.orderId))
+    .innerJoin(offers, isCostKnown)
+    .where(waitsForMoney)
+    .orderBy(purchases.id)
+    .limit(limit),
+)
+
+/** Purchases that failed after they were charged: their money neither came back nor was written off. See `keepsMoney`. */
+const isOwed = sql`${purchases.state} = 'failed' and ${purchases.refundedAt} is null and ${purchases.writtenOffAt} is null and ${purchases.amountMinor} > 0`
+
+/** What the supplier owes back for failed purchases, by currency. */
+export const owedMoney = statement(() =>
+  build
+    .select({
+      currency: purchases.currency,
+      amountMinor: sql<number>`sum(${purchases.amountMinor})`.as('amount_minor'),
+      count: sql<number>`count(*)`.as('count'),
+    })
+    .from(purchases)
+    .where(isOwed)
+    .groupBy(purchases.currency),
+)
+
+/** The purchases for which it owes that, newest first. */
+export const owedPurchases = statement((limit: number) =>
+  build
+    .select({
+      ...subject,
+      supplierOrderId: purchases.supplierOrderId,
+      since: purchases.changedAt,
+      amountMinor: purchases.amountMinor,
+    })
+    .from(purchases)
+    .innerJoin(storeOrders, eq(storeOrders.id, purchases.orderId))
+    .leftJoin(offers, eq(offers.productId, purchases.supplierProductId))
+    .where(isOwed)
+    .orderBy(desc(purchases.id))
+    .limit(limit),
 )

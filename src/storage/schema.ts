@@ -894,6 +894,60 @@ export const hourlyCounts = sqliteTable(
   (t) => [primaryKey({ columns: [t.hour, t.name, t.part] })],
 )
 
+const sums = {
+  /** Keys that the store has and its customers are entitled to; and those of them whose price the store does not state. */
+  keys: integer('keys').notNull(),
+  unpriced: integer('unpriced').notNull(),
+  /** What customers paid for these keys. */
+  revenueMinor: minor('revenue_minor').notNull(),
+  /** What the supplier charged, what came back of it, and what it owes back for purchases that failed. */
+  chargedMinor: minor('charged_minor').notNull(),
+  refundedMinor: minor('refunded_minor').notNull(),
+  owedMinor: minor('owed_minor').notNull(),
+}
+
+/** What the orders of an hour or a day brought and cost. It follows from orders, purchases and keys, and can be summed again. */
+export const earnings = sqliteTable(
+  'earnings',
+  {
+    at: instant('at').notNull(),
+    until: instant('until').notNull(),
+    store: text('store').notNull(),
+    /** Empty: all products of the store. */
+    productId: text('product_id').notNull(),
+    currency: text('currency').notNull(),
+    ...sums,
+  },
+  (t) => [primaryKey({ columns: [t.at, t.until, t.store, t.productId, t.currency] })],
+)
+
+/** The earnings of each product in a calendar month: always the sum of the rows of its hours and days. */
+export const monthlyEarnings = sqliteTable(
+  'monthly_earnings',
+  {
+    at: instant('at').notNull(),
+    store: text('store').notNull(),
+    productId: text('product_id').notNull(),
+    currency: text('currency').notNull(),
+    ...sums,
+  },
+  (t) => [primaryKey({ columns: [t.at, t.store, t.productId, t.currency] })],
+)
+
+/** Times whose earnings are out of date, because an order of that time has changed. */
+export const staleEarnings = sqliteTable(
+  'stale_earnings',
+  {
+    at: instant('at').notNull(),
+    until: instant('until').notNull(),
+    /** When they are summed again. */
+    dueAt: instant('due_at').notNull(),
+    /** Goes up with each change of an order of that time. */
+    changes: integer('changes').notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.at, t.until] })],
+)
+
 /** Which process is the worker. Only a database that several processes share has a row, with the id 1. */
 export const workerLease = sqliteTable('worker_lease', {
   id: integer('id').primaryKey(),

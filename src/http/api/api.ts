@@ -4,7 +4,7 @@ import { methodNotAllowed } from '../answers.ts'
 import { referenceRouter } from '../docs.ts'
 import { openApiDocument } from '../openapi.ts'
 import { type ApiContext, listed, type Operation, routerOf } from '../operation.ts'
-import { activityOperations } from './activity.ts'
+import { activityOperations, earningsOperations } from './activity.ts'
 import { alertOperations } from './alerts.ts'
 import { auditOperations } from './audit.ts'
 import { backupOperations } from './backups.ts'
@@ -59,6 +59,7 @@ const groupsOf = (context: ApiContext) => [
   waitingOperations(context),
   searchOperations(context),
   activityOperations(context),
+  earningsOperations(context),
   alertOperations(context),
   outboxOperations(context),
   eventOperations(context),

@@ -1,12 +1,14 @@
 import { z } from 'zod'
-import { bodyColumns, deliveryColumns, keyColumns, orderColumns } from '../../domain/data-export.ts'
+import { bodyColumns, deliveryColumns, earningColumns, keyColumns, orderColumns } from '../../domain/data-export.ts'
 import { deliveryStates } from '../../domain/labels.ts'
 import { lineStates, orderStates } from '../../domain/store-order.ts'
 import { type DeliveryRow, exportDeliveries } from '../../inbox/delivery-export.ts'
 import { csvText, FILE_START } from '../../listings/links-file.ts'
+import { earningsRows } from '../../ordering/earnings.ts'
 import { exportOrders, type OrderRow } from '../../ordering/order-export.ts'
 import { choice, eventName, exportBody, fromStore, inStore, queryInstant, search } from '../input.ts'
 import { type ApiContext, admin, ok, operation, rowsFile, type SentFile, viewer } from '../operation.ts'
+import { earningRowShape, earningShape, earningsAsked, earningsQuery, shownEarnings } from './activity.ts'
 import { Delivery } from './deliveries.ts'
 import { head, LineEntry } from './orders.ts'
 import { amount, amountOf, component, count, currency, maybeAt, view, words } from './views.ts'
@@ -77,6 +79,15 @@ const fullDeliveryFile = fileKind(
   deliveryCells,
 )
 
+type EarningCells = Omit<ReturnType<typeof shownEarnings>, 'sums' | 'margin'> &
+  ReturnType<typeof shownEarnings>['sums'][number] & { margin: string | null }
+const earningFile = fileKind(
+  { file: 'money', row: 'EarningCells' },
+  { ...earningRowShape, currency, ...earningShape, margin: earningShape.cost.nullable() },
+  earningColumns,
+  (row: EarningCells) => row,
+)
+
 const formats = ['csv', 'jsonl'] as const
 type Format = (typeof formats)[number]
 const format = choice(formats, '`csv` (default), or `jsonl`: a line of JSON for each row')
@@ -145,6 +156,28 @@ export function exportOperations({ ordering }: ApiContext) {
       answer: rowsFile(keyedOrderFile.row),
       handle: async ({ caller: { actor }, query: { format, ...filter }, body }) =>
         ok(fileOf(keyedOrderFile, format, await exportOrders(ordering, filter, { ...body, actor }))),
+    }),
+    exportEarnings: operation({
+      route: 'GET /exports/money',
+      query: { ...earningsQuery, format },
+      success: { 200: 'A row for each currency of a period, and of a store or product in it, the newest period first' },
+      allowed: viewer,
+      summary: 'Revenue, cost, refunds and margin as a file.',
+      answer: rowsFile(earningFile.row),
+      async handle({ query: { format, ...query } }) {
+        const now = ordering.now()
+        const pages = earningsRows(ordering, earningsAsked(query, now))
+        async function* cells() {
+          for await (const rows of pages) {
+            yield rows
+              .map((row) => shownEarnings(row, now))
+              .flatMap(({ sums, margin, ...row }) =>
+                sums.map((sum) => ({ ...row, ...sum, margin: margin?.amount ?? null })),
+              )
+          }
+        }
+        return ok(fileOf(earningFile, format, cells()))
+      },
     }),
     exportDeliveries: operation({
       ...deliveries,

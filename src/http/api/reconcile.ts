@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { expectedMinor } from '../../domain/balance.ts'
+import { expectedMinor, fundsOf } from '../../domain/balance.ts'
 import { discrepancyLabels, runLabels } from '../../domain/labels.ts'
 import {
   allBalanceAccounts,
@@ -8,9 +8,14 @@ import {
   type BalanceReading,
   latestBalance,
   listMovements,
+  neededMoney,
+  owedMoney,
+  owedPurchases,
+  waitingForMoney,
 } from '../../storage/balance.ts'
-import { need } from '../../storage/database.ts'
+import { type Database, first, need, type RowOf } from '../../storage/database.ts'
 import { listDiscrepancies } from '../../storage/discrepancies.ts'
+import { reservedBeyondReading } from '../../storage/purchases.ts'
 import { listSweeps, type Sweep as SweepRow, sweepById } from '../../storage/runs.ts'
 import { type ApiContext, accepted, ok, operation, operator, viewer } from '../operation.ts'
 import { byId, listOperation, pageBothWays, pageOf, pageQuery } from './list-operation.ts'
@@ -80,11 +85,93 @@ const Movement = view(
   }),
   withAmounts<BalanceMovement>,
 )
+/** How many purchases are shown one by one. */
+const SHOWN_MAX = 100
+const subject = {
+  id: z.string().describe('Of the purchase'),
+  store: z.string(),
+  reference: z.string(),
+  number: words.describe('By which people of the store know the order; null: by its reference'),
+  sku: words,
+  name: words.describe('Of the product'),
+  currency,
+  amount,
+}
+const Funds = view(
+  component('Funds', {
+    currency,
+    underWay: amount.describe(
+      'The most that purchases under way may take: the reading of the balance cannot include it yet',
+    ),
+    free: amount.describe('The balance less `underWay`; negative where that is more'),
+    needs: amount.describe('What the purchases that wait for money cost now'),
+    missing: amount.describe('How much must be topped up so that all of them go out'),
+    orders: count.describe('Orders with such a purchase'),
+    waiting: z
+      .array(view(z.object({ ...subject, since: at.describe('When it was planned') }), withAmounts<WaitingPurchase>))
+      .describe(
+        `These purchases, at most ${SHOWN_MAX}, those that have waited longest first; \`amount\` is what one costs now`,
+      ),
+  }),
+  withAmounts<FundsNow>,
+)
+const Owed = view(
+  component('OwedMoney', {
+    currency,
+    amount: amount.describe('Charged for purchases that failed, neither refunded nor written off'),
+    count: count.describe('How many purchases'),
+    purchases: z
+      .array(
+        view(
+          z.object({ ...subject, supplierOrderId: words, since: at.describe('When it last changed') }),
+          withAmounts<OwedPurchase>,
+        ),
+      )
+      .describe(`At most ${SHOWN_MAX} of all currencies, newest first`),
+  }),
+  withAmounts<OwedNow>,
+)
 const Balance = z.object({
   balance: Reading.nullable(),
   account: Account.nullable(),
+  funds: Funds.nullable().describe('What may be spent, and what waits for money; null before the first reading'),
+  owed: z.array(Owed).describe('What the supplier owes, by currency'),
   ...pageBothWays(Movement).shape,
 })
+
+type RowBy<S extends (...args: never[]) => unknown> = RowOf<ReturnType<S>>
+type WaitingPurchase = RowBy<typeof waitingForMoney>
+type OwedPurchase = RowBy<typeof owedPurchases> & { amountMinor: number }
+
+/** Reads what may be spent of the balance, and what waits for money: one account of both, so that they never contradict each other. */
+async function fundsNow(db: Pick<Database, 'query'>, { readAt, currency, amountMinor }: BalanceReading) {
+  const [reserved, needed, waiting] = await Promise.all([
+    first(db, reservedBeyondReading(readAt)),
+    db.query(neededMoney()),
+    db.query(waitingForMoney(SHOWN_MAX)),
+  ])
+  const { needsMinor = 0, orders = 0 } = needed.find((one) => one.currency === currency) ?? {}
+  const underWayMinor = reserved?.total ?? 0
+  const own = waiting.filter((one) => one.currency === currency)
+  return {
+    currency,
+    underWayMinor,
+    ...fundsOf(amountMinor, underWayMinor, needsMinor),
+    needsMinor,
+    orders,
+    waiting: own,
+  }
+}
+type FundsNow = Awaited<ReturnType<typeof fundsNow>>
+
+async function owedNow(db: Pick<Database, 'query'>) {
+  const [sums, purchases] = await Promise.all([db.query(owedMoney()), db.query(owedPurchases(SHOWN_MAX))])
+  return sums.map((sum) => ({
+    ...sum,
+    purchases: purchases.filter((one): one is OwedPurchase => one.currency === sum.currency),
+  }))
+}
+type OwedNow = Awaited<ReturnType<typeof owedNow>>[number]
 
 /** The operations of the comparisons with the supplier: orders with purchases, and the balance with the cost of purchases. */
 export function sweepOperations({ ordering: { db }, sweeps }: ApiContext) {
@@ -127,12 +214,18 @@ export function sweepOperations({ ordering: { db }, sweeps }: ApiContext) {
       answer: Balance,
       success: { 200: 'As of the last reading' },
       async handle({ query }) {
-        const [[reading], accounts] = await Promise.all([db.query(latestBalance()), db.query(allBalanceAccounts())])
-        if (!reading) return ok({ balance: null, account: null, items: [], next: null, previous: null })
+        const [[reading], accounts, owed] = await Promise.all([
+          db.query(latestBalance()),
+          db.query(allBalanceAccounts()),
+          owedNow(db),
+        ])
+        if (!reading) return ok({ balance: null, account: null, funds: null, owed, items: [], next: null, previous: null })
         const { currency } = reading
         const rows = await db.query(listMovements({ ...query, currency, limit: query.limit + 1 }))
         return ok({
           balance: reading,
+          funds: await fundsNow(db, reading),
+          owed,
           account: accounts.find((one) => one.currency === currency) ?? null,
           ...pageOf(rows, query, byId),
         })

@@ -1,0 +1,119 @@
+/**
+ * Earnings: what the orders of a time brought and cost.
+ *
+ * - An order belongs to the day on which Quayside took it, with all that becomes of it: keys that come later, a refund of next
+ *   month. So the margin of a day says what its orders earned, and a late refund makes an earlier day truer.
+ * - Revenue is what the store states as the price of the keys that it has. A key counts once the store has confirmed it, and no
+ *   longer than its customer is entitled to it: units that the store takes back do not count, nor does a cancelled order.
+ * - Cost is what the supplier charged, less what it refunded, less what it owes back for purchases that failed.
+ * - Amounts of several currencies are never added up, and a margin needs one currency on both sides.
+ *
+ * Days begin at midnight UTC, weeks on Monday. Amounts are whole minor units, instants epoch milliseconds.
+ */
+import { hourOf } from './activity.ts'
+
+const HOUR_MS = 3_600_000
+export const DAY_MS = 24 * HOUR_MS
+/** The first of January 1970 was a Thursday. */
+const FIRST_MONDAY = 4 * DAY_MS
+
+export const earningSteps = ['day', 'week', 'month'] as const
+export type EarningStep = (typeof earningSteps)[number]
+
+/** Half open: what is at `until` lies after it. */
+export interface Span {
+  at: number
+  until: number
+}
+
+export const dayStart = (at: number): number => at - (at % DAY_MS)
+export const monthStart = (at: number, plus = 0): number => {
+  const date = new Date(at)
+  return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + plus)
+}
+
+/** Returns the day, week or month in which an instant lies. */
+export function spanOf(step: EarningStep, instant: number): Span {
+  if (step === 'month') return { at: monthStart(instant), until: monthStart(instant, 1) }
+  const length = step === 'day' ? DAY_MS : 7 * DAY_MS
+  const at = instant - ((instant - (step === 'day' ? 0 : FIRST_MONDAY)) % length)
+  return { at, until: at + length }
+}
+
+/** Returns the days, weeks or months that lie at least in part in a span, cut to the span, oldest first. */
+export function spansIn(step: EarningStep, { at, until }: Span): Span[] {
+  const spans: Span[] = []
+  for (let next = at; next < until; next = spanOf(step, next).until) {
+    spans.push({ at: next, until: Math.min(until, spanOf(step, next).until) })
+  }
+  return spans
+}
+
+/**
+ * Returns the parts in which a stale span is summed. Orders of today and yesterday change all the time: these days are summed by
+ * the hour, so that a change costs little. An older day is summed as a whole, and so is one that was summed so before.
+ *
+ * @param isWhole whether the sums of the day were stored as one
+ */
+export function partsToSum({ at, until }: Span, isWhole: boolean, now: number): Span[] {
+  const day = dayStart(at)
+  if (isWhole || until <= dayStart(now) - DAY_MS) return [{ at: day, until: day + DAY_MS }]
+  const last = Math.min(until, Math.max(at + HOUR_MS, hourOf(now) + HOUR_MS))
+  return Array.from({ length: Math.ceil((last - at) / HOUR_MS) }, (_, hour) => ({
+    at: at + hour * HOUR_MS,
+    until: at + (hour + 1) * HOUR_MS,
+  }))
+}
+
+/** When the hours of a day are joined: the day after the next day. */
+export const wholeAt = (at: number): number => dayStart(at) + 2 * DAY_MS
+
+/** Sums in one currency. */
+export interface EarningSums {
+  currency: string
+  keys: number
+  /** Keys whose price the store does not state: their revenue is missing. */
+  unpriced: number
+  revenueMinor: number
+  chargedMinor: number
+  refundedMinor: number
+  owedMinor: number
+}
+
+const amounts = ['keys', 'unpriced', 'revenueMinor', 'chargedMinor', 'refundedMinor', 'owedMinor'] as const
+
+/** Adds up sums by currency; sums of nothing are left out. @throws RangeError for an amount that is not exact any more */
+export function addedUp(all: readonly EarningSums[]): EarningSums[] {
+  const sums = new Map<string, EarningSums>()
+  for (const one of all) {
+    const sum = sums.get(one.currency)
+    if (!sum) sums.set(one.currency, { ...one })
+    else for (const name of amounts) sum[name] += one[name]
+  }
+  const found = [...sums.values()].filter((sum) => amounts.some((name) => sum[name] !== 0))
+  for (const sum of found) {
+    if (!amounts.every((name) => Number.isSafeInteger(sum[name])))
+      throw new RangeError('a sum is too large to be exact')
+  }
+  return found.sort((a, b) => (a.currency < b.currency ? -1 : 1))
+}
+
+/** What the supplier keeps of its charges. */
+export const costOf = ({ chargedMinor, refundedMinor, owedMinor }: EarningSums): number =>
+  chargedMinor - refundedMinor - owedMinor
+
+/** Returns the margin, and its share of the revenue in tenths of a percent; null where several currencies leave none. */
+export function marginOf(all: readonly EarningSums[]): { minor: number; permille: number | null } | null {
+  const [one, ...others] = all
+  if (!one || others.length > 0) return null
+  const minor = one.revenueMinor - costOf(one)
+  const permille =
+    one.revenueMinor <= 0
+      ? null
+      : Number((BigInt(minor) * 2_000n + BigInt(Math.sign(minor) * one.revenueMinor)) / BigInt(2 * one.revenueMinor))
+  return { minor, permille }
+}
+
+/** Writes 215 as `21.5`. */
+export const percentText = (permille: number): string =>
+  `${permille < 0 ? '-' : ''}${Math.floor(Math.abs(permille) / 10)}.${Math.abs(permille) % 10}`
