@@ -25,6 +25,8 @@ export interface Page extends NavigationEntry {
   /** The path of the navigation entry to which the page belongs (default: its own path). */
   below?: string
   show: (visit: Visit) => Promise<Shown>
+  /** What the page shows, as a file: `GET <path>.csv`. */
+  file?: (visit: Visit) => Promise<SentFile>
   /** The actions of the page, by the last piece of their path: `POST <path>/freeze`. */
   actions?: Record<string, Action>
   /**

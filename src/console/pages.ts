@@ -11,6 +11,7 @@ import { dryRunPage } from './dry-run.ts'
 import { heldPricesPage } from './held-prices.ts'
 import { listingPage } from './listing.ts'
 import { listingsPage } from './listings.ts'
+import { moneyPage } from './money.ts'
 import { orderPage } from './order.ts'
 import { ordersPage } from './orders.ts'
 import { overviewPage } from './overview.ts'
@@ -42,6 +43,7 @@ const pages: readonly Page[] = [
   listingPage,
   storesPage,
   storePage,
+  moneyPage,
   syncsPage,
   dryRunPage,
   syncPage,

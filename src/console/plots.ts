@@ -42,24 +42,26 @@ interface PlotWords {
   description: string
   /** The name of each step: an instant, which is shown as its time, such as `10:00`; or a text. */
   labels: readonly Label[]
+  /** The last label of the axis (default: now). */
+  end?: string
 }
 
-const plot = ({ id, title, figure, description, labels }: PlotWords, drawn: Html, table: Html): Html =>
+const plot = ({ id, title, figure, description, labels, end }: PlotWords, drawn: Html, table: Html): Html =>
   html`<figure class="plot"><figcaption><h3>${title}</h3><p>${figure}</p></figcaption>
 <svg viewBox="0 0 360 164" role="img" aria-labelledby="${id}-t ${id}-d"><title id="${id}-t">${title}</title><desc id="${id}-d">${description}</desc>
 ${drawn}
 <path class="base" d="M${LEFT} ${BASE}H${RIGHT}"/>
-${timeAxis(labels)}</svg>
+${timeAxis(labels, end)}</svg>
 ${table}</figure>\n`
 
-function timeAxis(labels: readonly Label[]): Html[] {
+function timeAxis(labels: readonly Label[], end = 'now'): Html[] {
   const at = (share: number) => LEFT + (RIGHT - LEFT) * share
   const quarters = [0, 1, 2, 3].map((quarter) => {
     const label = labels[Math.round((labels.length * quarter) / 4)]
     const instant = typeof label === 'object' && html` data-at="${label.at}" data-clock="minutes"`
     return html`<text x="${short(at(quarter / 4))}" y="158"${instant}>${textOf(label)}</text>`
   })
-  return [...quarters, html`<text x="${RIGHT}" y="158" text-anchor="end">now</text>`]
+  return [...quarters, html`<text x="${RIGHT}" y="158" text-anchor="end">${end}</text>`]
 }
 
 const gridLine = (y: number, text: string): Html =>
@@ -67,6 +69,12 @@ const gridLine = (y: number, text: string): Html =>
 
 export interface BarPlot extends PlotWords {
   values: readonly number[]
+  /** Of what each bar is a part: drawn pale behind it. */
+  wholes?: readonly number[]
+  /** The last step is not over: its bar is pale. */
+  isUnfinished?: boolean
+  /** The rows of the table, where it says more than the bars do. */
+  rows?: readonly (readonly Piece[])[]
   /** The second part of each bar, drawn above the first part. The largest second part is named at its bar. */
   refused?: readonly number[]
   /** An upper limit that is drawn as a line. */
@@ -79,15 +87,15 @@ export interface BarPlot extends PlotWords {
 }
 
 export function barPlot(given: BarPlot): Html {
-  const { values, refused = [], limit, isSoft = false, labels, heads, text = grouped } = given
+  const { values, wholes = [], refused = [], limit, isSoft = false, labels, heads, text = grouped } = given
   const width = (RIGHT - LEFT) / values.length
-  const peak = Math.max(...values.map((value, index) => value + (refused[index] ?? 0)), limit?.value ?? 0, 1)
+  const peak = Math.max(...values.map((value, index) => value + (refused[index] ?? 0)), ...wholes, limit?.value ?? 0, 1)
   const steps = axisSteps(peak)
   const top = Math.max(peak, steps.at(-1) ?? 1) * 1.08
   const height = (value: number) => (value / top) * (BASE - TOP)
   const bar = (className: string, index: number, from: number, value: number) =>
     value > 0 &&
-    html`<rect class="${className}" x="${short(LEFT + width * index + width * 0.11)}" y="${short(BASE - height(from + value))}" width="${short(width * 0.78)}" height="${short(height(value))}"/>`
+    html`<rect class="${className}${given.isUnfinished && index === values.length - 1 && ' unfinished'}" x="${short(LEFT + width * index + width * 0.11)}" y="${short(BASE - height(from + value))}" width="${short(width * 0.78)}" height="${short(height(value))}"/>`
   const worst = refused.indexOf(Math.max(...refused, 0))
   const named = Math.max(...refused, 0) > 0 && {
     x: LEFT + width * (worst + 0.5),
@@ -96,17 +104,18 @@ export function barPlot(given: BarPlot): Html {
   return plot(
     given,
     html`${steps.map((step) => gridLine(BASE - height(step), grouped(step)))}
-${values.map((value, index) => [bar(isSoft ? 'bar-soft' : 'bar', index, 0, value), bar('bar-refused', index, value, refused[index] ?? 0)])}${
+${values.map((value, index) => [bar('bar-soft', index, 0, wholes[index] ?? 0), bar(isSoft ? 'bar-soft' : 'bar', index, 0, value), bar('bar-refused', index, value, refused[index] ?? 0)])}${
   named &&
   html`<text class="name" x="${short(named.x)}" y="${short(named.y)}" text-anchor="${anchorOf(named.x)}">${grouped(refused[worst] ?? 0)} refused</text>`
 }${limit && html`<path class="limit" d="M${LEFT} ${short(BASE - height(limit.value))}H${RIGHT}"/><text x="${RIGHT}" y="${short(BASE - height(limit.value) - 4)}" text-anchor="end">${limit.text}</text>`}`,
     numbersTable(
       given.title,
       heads,
-      labels.map((label, index) => {
-        const second = refused.length > 0 ? [text(refused[index] ?? 0)] : []
-        return [pieceOf(label), text(values[index] ?? 0), ...second]
-      }),
+      given.rows ??
+        labels.map((label, index) => {
+          const second = refused.length > 0 ? [text(refused[index] ?? 0)] : []
+          return [pieceOf(label), text(values[index] ?? 0), ...second]
+        }),
     ),
   )
 }

@@ -6,6 +6,8 @@
  * All amounts are whole minor units, so the equation holds exactly. A balance may be read a moment too early or too late,
  * and a failed order is seen after its refund. Therefore a difference counts only when a later reading confirms it.
  */
+import { counted, money } from './figures.ts'
+
 const MINUTE = 60_000
 
 /** If a difference is gone after this time, the balance only lagged behind the orders. */
@@ -124,6 +126,29 @@ function confirmed(kept: number, waitedMs: number, owedBackMinor: number) {
 export function fundsOf(balanceMinor: number, underWayMinor: number, needsMinor: number) {
   const freeMinor = exact(balanceMinor - underWayMinor)
   return { freeMinor, missingMinor: Math.max(0, exact(needsMinor - freeMinor)) }
+}
+
+/** `Top up at least 60.25 EUR to free 2 orders.` */
+export function topUpText(funds: { missing: string; needs: string; currency: string; orders: number }): string {
+  const orders = counted(funds.orders, 'order')
+  return Number(funds.missing) === 0
+    ? `The ${money(funds.needs, funds.currency)} for ${orders} is there. They go out within a minute.`
+    : `Top up at least ${money(funds.missing, funds.currency)} to free ${orders}.`
+}
+
+/**
+ * Returns the failed purchases whose charge is still owed. The balance shows that money came back, and not for which purchase: it
+ * counts for the oldest.
+ *
+ * @param failed newest first
+ */
+export function stillOwed<P extends { amountMinor: number }>(failed: readonly P[], owedMinor: number): P[] {
+  let left = owedMinor
+  return failed.filter(({ amountMinor }) => {
+    const isOwed = left > 0
+    left -= amountMinor
+    return isOwed
+  })
 }
 
 /** Refuses an amount beyond the safe integers: JavaScript would round it, and the account would be wrong unnoticed. */

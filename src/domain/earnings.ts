@@ -11,13 +11,14 @@
  * Days begin at midnight UTC, weeks on Monday. Amounts are whole minor units, instants epoch milliseconds.
  */
 import { hourOf } from './activity.ts'
+import { counted, money } from './figures.ts'
 
 const HOUR_MS = 3_600_000
 export const DAY_MS = 24 * HOUR_MS
 /** The first of January 1970 was a Thursday. */
 const FIRST_MONDAY = 4 * DAY_MS
 
-export const earningSteps = ['day', 'week', 'month'] as const
+export const earningSteps = ['day', 'week', 'month', 'whole'] as const
 export type EarningStep = (typeof earningSteps)[number]
 
 /** Half open: what is at `until` lies after it. */
@@ -33,15 +34,16 @@ export const monthStart = (at: number, plus = 0): number => {
 }
 
 /** Returns the day, week or month in which an instant lies. */
-export function spanOf(step: EarningStep, instant: number): Span {
+export function spanOf(step: 'day' | 'week' | 'month', instant: number): Span {
   if (step === 'month') return { at: monthStart(instant), until: monthStart(instant, 1) }
   const length = step === 'day' ? DAY_MS : 7 * DAY_MS
   const at = instant - ((instant - (step === 'day' ? 0 : FIRST_MONDAY)) % length)
   return { at, until: at + length }
 }
 
-/** Returns the days, weeks or months that lie at least in part in a span, cut to the span, oldest first. */
+/** Returns the days, weeks or months that lie at least in part in a span, cut to the span, oldest first; or the whole span. */
 export function spansIn(step: EarningStep, { at, until }: Span): Span[] {
+  if (step === 'whole') return [{ at, until }]
   const spans: Span[] = []
   for (let next = at; next < until; next = spanOf(step, next).until) {
     spans.push({ at: next, until: Math.min(until, spanOf(step, next).until) })
@@ -117,3 +119,33 @@ export function marginOf(all: readonly EarningSums[]): { minor: number; permille
 /** Writes 215 as `21.5`. */
 export const percentText = (permille: number): string =>
   `${permille < 0 ? '-' : ''}${Math.floor(Math.abs(permille) / 10)}.${Math.abs(permille) % 10}`
+
+interface Margin {
+  amount: string
+  currency: string
+  percent: string | null
+}
+
+/** Writes a share of the revenue: `21.5 % of the revenue`; empty where there is none. */
+export const shareText = (margin: Pick<Margin, 'percent'> | null | undefined): string =>
+  margin?.percent == null ? '' : `${margin.percent} % of the revenue`
+
+/** `You earned 8,522.00 EUR in 30 days, 21.5 % of the revenue.` @param from the first day, `to` the last one */
+export function earnedText({
+  margin,
+  sums,
+  from,
+  to,
+}: {
+  margin: Margin | null
+  sums: object[]
+  from: string
+  to: string
+}) {
+  const days = counted((Date.parse(to) - Date.parse(from)) / DAY_MS + 1, 'day')
+  if (!margin) return sums.length === 0 ? `Nothing was sold in ${days}.` : `Several currencies in ${days}`
+  const isLoss = margin.amount.startsWith('-')
+  const amount = money(margin.amount.replace('-', ''), margin.currency)
+  const share = isLoss ? '' : shareText(margin)
+  return `You ${isLoss ? 'lost' : 'earned'} ${amount} in ${days}${share && ', '}${share}.`
+}

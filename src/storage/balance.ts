@@ -217,35 +217,28 @@ export const waitingForMoney = statement((limit: number) =>
     .limit(limit),
 )
 
-/** Purchases that failed after they were charged: their money neither came back nor was written off. See `keepsMoney`. */
-const isOwed = sql`${purchases.state} = 'failed' and ${purchases.refundedAt} is null and ${purchases.writtenOffAt} is null and ${purchases.amountMinor} > 0`
-
-/** What the supplier owes back for failed purchases, by currency. */
-export const owedMoney = statement(() =>
+/** Failed purchases whose charge is owed back, but not counted as that in a balance account yet. */
+export const uncountedReturns = statement((currency: string) =>
   build
-    .select({
-      currency: purchases.currency,
-      amountMinor: sql<number>`sum(${purchases.amountMinor})`.as('amount_minor'),
-      count: sql<number>`count(*)`.as('count'),
-    })
+    .select({ total: sql<number>`coalesce(sum(${purchases.amountMinor}), 0)`.as('total') })
     .from(purchases)
-    .where(isOwed)
-    .groupBy(purchases.currency),
+    .where(and(failed, eq(purchases.currency, currency))),
 )
 
-/** The purchases for which it owes that, newest first. */
-export const owedPurchases = statement((limit: number) =>
+/** Purchases that failed after they were charged, newest first. */
+export const failedCharges = statement((currency: string, limit: number) =>
   build
     .select({
       ...subject,
       supplierOrderId: purchases.supplierOrderId,
       since: purchases.changedAt,
-      amountMinor: purchases.amountMinor,
+      amountMinor: sql<number>`${purchases.amountMinor}`.as('amount_minor'),
     })
     .from(purchases)
     .innerJoin(storeOrders, eq(storeOrders.id, purchases.orderId))
     .leftJoin(offers, eq(offers.productId, purchases.supplierProductId))
-    .where(isOwed)
+    // SQLite uses the partial index only where its condition is written out.
+    .where(and(sql`${purchases.state} = 'failed' and ${purchases.amountMinor} > 0`, eq(purchases.currency, currency)))
     .orderBy(desc(purchases.id))
     .limit(limit),
 )

@@ -160,7 +160,7 @@ const PERIODS_MAX = 400
 export const earningsQuery = {
   from: queryDay('The first day, in UTC (default: the 29th day before `to`)'),
   to: queryDay('The last day, in UTC (default: today)'),
-  by: choice(earningSteps, 'The periods of the rows: `day` (default), `week` from Monday to Sunday, or `month`'),
+  by: choice(earningSteps, 'The periods of the rows: `day` (default), `week` from Monday to Sunday, `month`, or the `whole` time'),
   group: choice(earningGroups, 'A row for each `store` or `product` of a period, or for all of them (`none`, default)'),
   store: inStore,
 }
@@ -180,7 +180,7 @@ export function earningsAsked(
   const refuse = (message: string) =>
     new Failure('invalid', `from: ${message}`, { fields: [{ field: 'from', message }] })
   if (asked.at >= asked.until) throw refuse('must not lie after `to`')
-  if ((asked.until - asked.at) / DAY_MS > PERIODS_MAX * { day: 1, week: 7, month: 28 }[by]) {
+  if ((asked.until - asked.at) / DAY_MS > PERIODS_MAX * { day: 1, week: 7, month: 28, whole: 28 }[by]) {
     throw refuse(`must lie at most ${PERIODS_MAX} periods before \`to\`: ask for weeks or months`)
   }
   return asked

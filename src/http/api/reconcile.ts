@@ -1,16 +1,16 @@
 import { z } from 'zod'
-import { expectedMinor, fundsOf } from '../../domain/balance.ts'
+import { expectedMinor, fundsOf, stillOwed } from '../../domain/balance.ts'
 import { discrepancyLabels, runLabels } from '../../domain/labels.ts'
 import {
   allBalanceAccounts,
   type BalanceAccount,
   type BalanceMovement,
   type BalanceReading,
+  failedCharges,
   latestBalance,
   listMovements,
   neededMoney,
-  owedMoney,
-  owedPurchases,
+  uncountedReturns,
   waitingForMoney,
 } from '../../storage/balance.ts'
 import { type Database, first, need, type RowOf } from '../../storage/database.ts'
@@ -118,8 +118,9 @@ const Funds = view(
 const Owed = view(
   component('OwedMoney', {
     currency,
-    amount: amount.describe('Charged for purchases that failed, neither refunded nor written off'),
-    count: count.describe('How many purchases'),
+    amount: amount.describe(
+      'Charged for orders that failed or were taken back. No rise of the balance has shown it again',
+    ),
     purchases: z
       .array(
         view(
@@ -127,7 +128,7 @@ const Owed = view(
           withAmounts<OwedPurchase>,
         ),
       )
-      .describe(`At most ${SHOWN_MAX} of all currencies, newest first`),
+      .describe(`The failed ones, at most ${SHOWN_MAX}, newest first: what came back counts for the oldest`),
   }),
   withAmounts<OwedNow>,
 )
@@ -135,13 +136,13 @@ const Balance = z.object({
   balance: Reading.nullable(),
   account: Account.nullable(),
   funds: Funds.nullable().describe('What may be spent, and what waits for money; null before the first reading'),
-  owed: z.array(Owed).describe('What the supplier owes, by currency'),
+  owed: Owed.nullable().describe('What the supplier owes; null before the first reading'),
   ...pageBothWays(Movement).shape,
 })
 
 type RowBy<S extends (...args: never[]) => unknown> = RowOf<ReturnType<S>>
 type WaitingPurchase = RowBy<typeof waitingForMoney>
-type OwedPurchase = RowBy<typeof owedPurchases> & { amountMinor: number }
+type OwedPurchase = RowBy<typeof failedCharges>
 
 /** Reads what may be spent of the balance, and what waits for money: one account of both, so that they never contradict each other. */
 async function fundsNow(db: Pick<Database, 'query'>, { readAt, currency, amountMinor }: BalanceReading) {
@@ -164,14 +165,15 @@ async function fundsNow(db: Pick<Database, 'query'>, { readAt, currency, amountM
 }
 type FundsNow = Awaited<ReturnType<typeof fundsNow>>
 
-async function owedNow(db: Pick<Database, 'query'>) {
-  const [sums, purchases] = await Promise.all([db.query(owedMoney()), db.query(owedPurchases(SHOWN_MAX))])
-  return sums.map((sum) => ({
-    ...sum,
-    purchases: purchases.filter((one): one is OwedPurchase => one.currency === sum.currency),
-  }))
+async function owedNow(db: Pick<Database, 'query'>, { currency, owedBackMinor }: BalanceAccount) {
+  const [uncounted, failed] = await Promise.all([
+    first(db, uncountedReturns(currency)),
+    db.query(failedCharges(currency, SHOWN_MAX)),
+  ])
+  const amountMinor = owedBackMinor + (uncounted?.total ?? 0)
+  return { currency, amountMinor, purchases: stillOwed(failed, amountMinor) }
 }
-type OwedNow = Awaited<ReturnType<typeof owedNow>>[number]
+type OwedNow = Awaited<ReturnType<typeof owedNow>>
 
 /** The operations of the comparisons with the supplier: orders with purchases, and the balance with the cost of purchases. */
 export function sweepOperations({ ordering: { db }, sweeps }: ApiContext) {
@@ -214,21 +216,16 @@ export function sweepOperations({ ordering: { db }, sweeps }: ApiContext) {
       answer: Balance,
       success: { 200: 'As of the last reading' },
       async handle({ query }) {
-        const [[reading], accounts, owed] = await Promise.all([
-          db.query(latestBalance()),
-          db.query(allBalanceAccounts()),
-          owedNow(db),
-        ])
-        if (!reading) return ok({ balance: null, account: null, funds: null, owed, items: [], next: null, previous: null })
+        const [[reading], accounts] = await Promise.all([db.query(latestBalance()), db.query(allBalanceAccounts())])
+        if (!reading) return ok({ balance: null, account: null, funds: null, owed: null, items: [], next: null, previous: null })
         const { currency } = reading
-        const rows = await db.query(listMovements({ ...query, currency, limit: query.limit + 1 }))
-        return ok({
-          balance: reading,
-          funds: await fundsNow(db, reading),
-          owed,
-          account: accounts.find((one) => one.currency === currency) ?? null,
-          ...pageOf(rows, query, byId),
-        })
+        const account = accounts.find((one) => one.currency === currency) ?? null
+        const [rows, funds, owed] = await Promise.all([
+          db.query(listMovements({ ...query, currency, limit: query.limit + 1 })),
+          fundsNow(db, reading),
+          account && owedNow(db, account),
+        ])
+        return ok({ balance: reading, account, funds, owed, ...pageOf(rows, query, byId) })
       },
     }),
     listDiscrepancies: listOperation({

@@ -46,5 +46,5 @@ create index stale_earnings_due on stale_earnings (due_at);
 insert into stale_earnings (at, until, due_at, changes)
   select distinct received_at - received_at % 86400000, received_at - received_at % 86400000 + 86400000, 0, 0 from store_orders;
 
--- The money that failed purchases are owed, and what waits for money, are few rows of many.
-create index purchases_owed on purchases (id) where state = 'failed' and refunded_at is null and written_off_at is null and amount_minor > 0;
+-- Purchases that failed after they were charged are few of many.
+create index purchases_failed_charged on purchases (id) where state = 'failed' and amount_minor > 0;

@@ -1,0 +1,139 @@
+import { describe, expect, test } from 'vitest'
+import { addedUp, DAY_MS, dayStart, type EarningSums, monthStart } from '../../src/domain/earnings.ts'
+import { chargesOf } from '../../src/domain/purchase.ts'
+import { cancelOrder, retryPurchase } from '../../src/ordering/actions.ts'
+import { distrustEarnings, earningsRows, readEarnings, storeRows, sumEarnings } from '../../src/ordering/earnings.ts'
+import {
+  entitlementLines,
+  entitlements,
+  licenceKeys,
+  purchases,
+  storeOrderLines,
+  storeOrders,
+} from '../../src/storage/schema.ts'
+import { build } from '../../src/storage/statement.ts'
+import { TEST_NOW } from '../support/database.ts'
+import { seeded } from '../support/seeded.ts'
+import { openTestApp, STORE, type TestApp } from '../support/test-app.ts'
+
+const MINUTE = 60_000
+const all = { at: monthStart(TEST_NOW - 90 * DAY_MS), until: dayStart(TEST_NOW) + 400 * DAY_MS }
+
+/** Adds up all orders one by one, as a person would: by day, store, product and currency. */
+async function addedByHand({ db }: Pick<TestApp, 'db'>) {
+  const [orders, lines, bought, keys, standings, units] = await Promise.all([
+    db.query(build.select().from(storeOrders)),
+    db.query(build.select().from(storeOrderLines)),
+    db.query(build.select().from(purchases)),
+    db.query(build.select().from(licenceKeys)),
+    db.query(build.select().from(entitlements)),
+    db.query(build.select().from(entitlementLines)),
+  ])
+  const rows: (EarningSums & { day: number; product: string })[] = []
+  for (const order of orders) {
+    const standing = standings.find(({ orderId }) => orderId === order.id)?.standing
+    for (const line of lines.filter(({ orderId }) => orderId === order.id)) {
+      const own = bought.filter(({ lineId }) => lineId === line.id)
+      const of = { day: dayStart(order.receivedAt), product: line.productId ?? '' }
+      const none = { keys: 0, unpriced: 0, revenueMinor: 0, chargedMinor: 0, refundedMinor: 0, owedMinor: 0 }
+      const had = keys.filter(
+        (key) => key.handedOverAt !== null && own.some(({ id, claim }) => id === key.purchaseId && claim === null),
+      ).length
+      const entitled = units.find((one) => one.reference === order.reference && one.line === line.line)?.units ?? had
+      const count = standing === 'cancelled' || standing === 'unpaid' ? 0 : Math.min(had, entitled)
+      const price = line.unitPriceMinor
+      const currency = (price === null ? undefined : line.currency) ?? own[0]?.currency ?? ''
+      rows.push({
+        ...of,
+        ...none,
+        currency,
+        keys: count,
+        unpriced: price === null ? count : 0,
+        revenueMinor: count * (price ?? 0),
+      })
+      for (const one of own) rows.push({ ...of, ...none, currency: one.currency, ...chargesOf([one]), ...owed([one]) })
+    }
+  }
+  return rows
+}
+const owed = (some: Parameters<typeof chargesOf>[0]) => ({ owedMinor: chargesOf(some).owedBackMinor })
+const plain = (sums: EarningSums[]) =>
+  sums.map(({ currency, keys, unpriced, revenueMinor, chargedMinor, refundedMinor, owedMinor }) =>
+    [currency, keys, unpriced, revenueMinor, chargedMinor, refundedMinor, owedMinor].join(' '),
+  )
+
+/** Expects that the sums are those of the orders: by day, and by product and month. */
+async function expectRight(app: TestApp, seed: number) {
+  const rows = await addedByHand(app)
+  const days = await storeRows(app.ordering, { ...all, until: app.now() + DAY_MS, by: 'day', group: 'none' })
+  for (const { at, sums } of days) {
+    const wanted = addedUp(rows.filter(({ day }) => day === at))
+    expect(plain(sums), `seed ${seed}, ${new Date(at).toISOString()}`).toEqual(plain(wanted))
+  }
+  const products: string[] = []
+  for await (const page of earningsRows(app.ordering, { ...all, by: 'month', group: 'product' })) {
+    products.push(...page.flatMap(({ at, productId, sums }) => plain(sums).map((text) => `${at} ${productId} ${text}`)))
+  }
+  const byProduct = [...Map.groupBy(rows, ({ day, product }) => `${monthStart(day)} ${product}`)]
+  const wanted = byProduct.flatMap(([name, some]) => plain(addedUp(some)).map((text) => `${name} ${text}`))
+  expect(products.toSorted(), `seed ${seed}`).toEqual(wanted.toSorted())
+}
+
+describe('the sums of what was earned', () => {
+  test.each([1, 2, 3])('are those of the orders, added up one by one, whatever happened to them: %i', async (seed) => {
+    const random = seeded(seed)
+    const some = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)] as T
+    const app = await openTestApp({ balanceMinor: 100_000_000 })
+    const offers = (await app.offers()).slice(0, 3)
+    const taken: string[] = []
+    for (let step = 0; step < 24; step += 1) {
+      if (random() < 0.3)
+        app.sandbox.faults.add(
+          some([
+            { fault: 'failed-order' },
+            { fault: 'out-of-stock' },
+            { fault: 'partial-keys', first: 1, delayMs: MINUTE },
+          ]),
+        )
+      const priced = random() < 0.8 ? { unitPriceMinor: 3_000 + Math.floor(random() * 2_000), currency: 'EUR' } : {}
+      const lines = some([[1], [1, 2], [2]]).map((id) => ({
+        id: String(id),
+        sku: some(offers).sku,
+        quantity: some([1, 2]),
+        ...priced,
+      }))
+      taken.push((await app.order(String(1_000 + step), lines)).orderId)
+      await app.settle()
+      if (random() < 0.2) await cancelOrder(app.ordering, some(taken), 'test')
+      if (random() < 0.3) {
+        const ended = (await app.db.query(build.select().from(purchases))).filter(
+          ({ state }) => state === 'failed' || state === 'rejected',
+        )
+        const one = ended.at(-1)
+        if (one) await retryPurchase(app.ordering, one.id, 'test').catch(() => undefined)
+      }
+      await app.pass(some([MINUTE, 50 * MINUTE, 20 * 60 * MINUTE, 3 * DAY_MS]), some([MINUTE, 10 * MINUTE, DAY_MS]))
+      if (random() < 0.1) await distrustEarnings(app.ordering)
+      if (random() < 0.5) await sumEarnings(app.ordering)
+    }
+    await sumEarnings(app.ordering)
+    await expectRight(app, seed)
+    expect((await readEarnings(app.ordering, all)).incompleteFrom).toBeNull()
+    app.move(5 * DAY_MS)
+    await sumEarnings(app.ordering)
+    await expectRight(app, seed)
+  })
+
+  test('put a refund that comes next month on the day of its order', async () => {
+    const app = await openTestApp()
+    app.sandbox.faults.add({ fault: 'hold-open' })
+    const orderId = await app.buy('1001', { unitPriceMinor: 5_000 })
+    await app.settle()
+    const day = dayStart(app.now())
+    await sumEarnings(app.ordering)
+    const of = async () =>
+      (await storeRows(app.ordering, { at: day, until: day + 40 * DAY_MS, by: 'month', group: 'store' })).at(-1)
+    const { amountMinor } = await app.purchase(orderId)
+    expect(await of()).toMatchObject({ at: day, store: STORE, sums: [{ chargedMinor: amountMinor, refundedMinor: 0 }] })
+  })
+})
