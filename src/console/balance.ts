@@ -1,10 +1,9 @@
 /** Where the money went: the balance at the supplier, explained to the cent. */
 
-import { grouped } from '../domain/figures.ts'
 import { type Html, html, type Piece } from '../domain/html.ts'
 import type { AnswerOf } from '../http/api/table.ts'
 import { lessThan } from './listing-actions.ts'
-import { facts, type Step, section, steps } from './lists.ts'
+import { type Step, section, steps } from './lists.ts'
 import { mark } from './marks.ts'
 import type { Page } from './page.ts'
 import { empty, pager, table } from './tables.ts'
@@ -27,19 +26,7 @@ export const balancePage: Page = {
     return {
       title: 'Balance',
       main: html`${head}
-<div class="split">
-${section('why-h', 'Where the money went', account ? explained(account, balance, now) : empty('No account yet', 'It begins with the first reading at which nothing was under way.'))}
-${section(
-  'facts-h',
-  'At the supplier',
-  html`<p class="sum">${grouped(balance.amount)} <small>${currency}</small></p>${facts([
-    ['Read', ago(balance.readAt, now)],
-    account && ['Explained', clockTag(account.explainedAt, now)],
-    account && ['Account since', clockTag(account.startedAt, now)],
-    account && ['Owed back', `${money(account.owedBack, currency)} of orders that failed`],
-  ])}`,
-)}
-</div>
+${section('why-h', 'Where the money went', account ? explained(account, balance, now) : empty('No account yet', 'It begins with the first reading at which nothing was under way.'), html`<a class="small" href="/money">${money(balance.amount, currency)}, read ${ago(balance.readAt, now)}</a>`)}
 ${section(
   'moves-h',
   'What moved it',

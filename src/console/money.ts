@@ -1,17 +1,26 @@
 /** Money: what was earned, what waits for money, and what the supplier owes. */
-import { topUpText } from '../domain/balance.ts'
-import { DAY_MS, earnedText, monthStart, shareText, spanOf } from '../domain/earnings.ts'
-import { counted, grouped } from '../domain/figures.ts'
+import { fundLines, topUpText } from '../domain/balance.ts'
+import {
+  backText,
+  DAY_MS,
+  earnedCells,
+  earnedFigures,
+  earnedText,
+  marginFigures,
+  monthStart,
+  spanOf,
+} from '../domain/earnings.ts'
+import { grouped } from '../domain/figures.ts'
 import { type Html, html, type Piece } from '../domain/html.ts'
 import type { AnswerOf } from '../http/api/table.ts'
 import { dayField, filters, selectField } from './forms.ts'
-import { duties, type Figure, figures, notice, type Step, section, steps, tabs } from './lists.ts'
+import { type Duty, duties, figures, notice, section, steps, tabs } from './lists.ts'
 import { mark } from './marks.ts'
 import { orderPath } from './orders.ts'
 import type { Page, Visit } from './page.ts'
 import { barPlot } from './plots.ts'
 import { pager, table, withQuery } from './tables.ts'
-import { ago, clockTag, dayIn, money, storeName, storeNames } from './words.ts'
+import { ago, clockTag, dayIn, money, shortDay, storeName, storeNames } from './words.ts'
 
 type Earnings = AnswerOf<'viewEarnings'>
 type Row = Earnings['items'][number]
@@ -45,63 +54,28 @@ export const moneyPage: Page = {
     const linkTo = (path: string, of: object) => withQuery(path, new URLSearchParams({ store, by, ...of }))
     const saveAs = (of: object) => html`<a class="small" href="${linkTo('/money.csv', of)}" download>Save as CSV</a>`
     const spans = [7, 30, 90].map((days) => [day(now - (days - 1) * DAY_MS), `${days} days`] as const)
-    const storeField = {
-      label: 'Store',
-      name: 'store',
-      chosen: store,
-      options: [['', 'all stores'] as const, ...names],
-    }
-    const byField = { label: 'By', name: 'by', chosen: by, options: ['day', 'week', 'month'] }
-    const ofTime = html`${filters('/money', html`${dayField('From', 'from', from)}${dayField('To', 'to', to)}${selectField(storeField)}${selectField(byField)}`)}${tabs('Time', spans, to === day(now) ? from : '', (days) => linkTo('/money', { from: days }))}${periods.sums.map((sum) => figures(figuresOf(sum, periods)))}${plotOf(periods)}`
+    const storeOptions = [['', 'all stores'] as const, ...names]
+    const chosenTime = to === day(now) ? from : ''
+    const ofTime = html`${filters('/money', html`${dayField('From', 'from', from)}${dayField('To', 'to', to)}${selectField({ label: 'Store', name: 'store', chosen: store, options: storeOptions })}${selectField({ label: 'By', name: 'by', chosen: by, options: ['day', 'week', 'month'] })}`)}${tabs('Time', spans, chosenTime, (days) => linkTo('/money', { from: days }))}${earnedFigures(periods).map(figures)}${plotOf(periods)}`
+    const shop = (row: Row) => html`<bdi>${storeName(names, row.store ?? '')}</bdi>`
     const product = (row: Row) =>
-      html`<bdi>${row.name ?? row.sku ?? 'no longer sold'}</bdi><small>${row.sku}${names.size > 1 && html` in <bdi>${storeName(names, row.store ?? '')}</bdi>`}</small>`
+      html`<bdi>${row.name ?? row.sku ?? 'no longer sold'}</bdi><small>${row.sku}${names.size > 1 && html` in ${shop(row)}`}</small>`
     return {
       title: 'Money',
       main: html`<header class="title"><h1>${earnedText(periods)}</h1><p>Revenue is what the stores state for the keys that they have. Cost is what the supplier charged, less what came back or is owed. An order counts on the day on which it was taken, with all that becomes of it later. Days are in UTC.</p></header>
 ${incompleteFrom && notice({ kind: 'held', word: 'Being summed', text: html`What was earned since ${clockTag(incompleteFrom, now)} is not all in these sums. Look again in a moment.` })}
-${figures([...marginsOf('week', weeks), ...marginsOf('month', months)])}
+${figures([...marginFigures('week', weeks.items), ...marginFigures('month', months.items)])}
 ${moneyAtSupplier(balance, now)}
 ${section('span-h', `${dayIn(from, now)} to ${dayIn(to, now)}`, ofTime, saveAs({ from, to }))}
-${section(
-  'st-h',
-  'By store',
-  earned(stores.items, 'Store', (row) => html`<bdi>${storeName(names, row.store ?? '')}</bdi>`),
-  saveAs(whole),
-)}
+${section('st-h', 'By store', earned(stores.items, 'Store', shop), saveAs(whole))}
 ${section('pr-h', `By product, ${dayIn(first, 0).slice(6)}`, html`${earned(products.items, 'Product', product)}${pager('/money', query, products.next)}`, saveAs(month))}`,
     }
   },
 }
 
-/** The margins of this week or month and of the one before: the newest row comes first. */
-const marginsOf = (step: string, { items }: Earnings): Figure[] =>
-  ['This', 'Last'].map((which, index) => {
-    const { margin = null, sums = [] } = items[index] ?? {}
-    const beside = shareText(margin) || (sums.length > 1 ? 'in several currencies' : 'nothing was sold')
-    return {
-      name: `${which} ${step}’s margin`,
-      value: grouped(margin?.amount ?? '–'),
-      unit: margin?.currency ?? '',
-      beside,
-    }
-  })
-
-function figuresOf({ currency: unit, revenue, cost, keys, unpriced, ...sum }: Sum, { margin }: Earnings): Figure[] {
-  const stated = unpriced > 0 ? `the price of ${counted(unpriced, 'key')} is not stated` : 'as the stores state it'
-  const share = margin ? shareText(margin) : 'in several currencies there is none'
-  return [
-    { name: 'Revenue', value: grouped(revenue), unit, beside: stated },
-    { name: 'Cost, net', value: grouped(cost), unit, beside: `${backOf(sum)} came back or is owed` },
-    { name: 'Margin', value: grouped(margin?.amount ?? '–'), unit, beside: share },
-    { name: 'Keys', value: grouped(keys), beside: 'that the stores have' },
-  ]
-}
-
 function plotOf({ items, sums: [sum, ...others] }: Earnings): Html | undefined {
   if (!sum || others.length > 0) return undefined
-  const rows = items
-    .toReversed()
-    .map((row) => ({ ...row, sum: row.sums[0], label: dayIn(row.from, Date.parse(row.from)) }))
+  const rows = items.toReversed().map((row) => ({ ...row, sum: row.sums[0], label: shortDay(row.from) }))
   const isUnfinished = rows.at(-1)?.isOver === false
   return html`<div class="plots">${barPlot({
     ...{ id: 'earned', title: `Revenue and cost, ${sum.currency}`, figure: 'the dark part is the cost', isUnfinished },
@@ -111,40 +85,23 @@ function plotOf({ items, sums: [sum, ...others] }: Earnings): Html | undefined {
     labels: rows.map(({ label }) => label),
     end: isUnfinished ? 'not over' : '',
     heads: ['From', 'Revenue', 'Cost', 'Came back', 'Margin', '%'],
-    rows: rows.map(({ label, sum, margin, isOver }) =>
-      [
-        `${label}${isOver ? '' : ', not over'}`,
-        sum?.revenue,
-        sum?.cost,
-        sum && backOf(sum),
-        margin?.amount,
-        margin?.percent,
-      ].map((cell) => cell ?? '–'),
-    ),
+    rows: rows.map(earnedCells),
   })}</div>`
 }
-
-/** What came back, and what is owed back. */
-const backOf = ({ refunded, owed }: Pick<Sum, 'refunded' | 'owed'>): string =>
-  Number(owed) === 0
-    ? grouped(refunded)
-    : Number(refunded) === 0
-      ? grouped(owed)
-      : `${grouped(refunded)} + ${grouped(owed)}`
 
 /** Draws what stores or products earned. A row has a line for each currency. */
 function earned(rows: readonly Row[], head: string, name: (row: Row) => Piece): Html {
   const each = (cell: (sum: Sum) => string) => (row: Row) => row.sums.map((sum) => html`<div>${cell(sum)}</div>`)
   const marginOf = ({ margin }: Row): Piece =>
     margin
-      ? html`${margin.amount.startsWith('-') ? mark('stop', margin.amount) : grouped(margin.amount)}<small>${margin.percent ?? '–'} %</small>`
+      ? html`${margin.amount.startsWith('-') ? mark('stop', margin.amount) : grouped(margin.amount)}${margin.percent !== null && html`<small>${margin.percent} %</small>`}`
       : '–'
   const columns = [
     [head, name],
     ['Keys', each(({ keys }) => grouped(keys)), 'number'],
     ['Revenue', each(({ revenue, currency }) => money(revenue, currency)), 'number'],
     ['Cost, net', each(({ cost, currency }) => money(cost, currency)), 'number'],
-    ['Came back', each(backOf), 'number'],
+    ['Came back', each(backText), 'number'],
     ['Margin', marginOf, 'number'],
   ] as const
   const none = ['Nothing was sold', 'What orders of this time brought and cost comes here.'] as const
@@ -154,34 +111,19 @@ function earned(rows: readonly Row[], head: string, name: (row: Row) => Piece): 
 /** Draws what waits for money and what the supplier owes. */
 function moneyAtSupplier({ balance, funds, owed }: AnswerOf<'viewBalance'>, now: number): Html | undefined {
   if (!balance || !funds) return undefined
-  const { currency, waiting: rows } = funds
-  const line = (text: string, amount: string): Step => [text, money(amount, currency)]
-  const account = steps([
-    line('The supplier says', balance.amount),
-    line('Less what purchases under way may take', funds.underWay),
-    line('Free to spend', funds.free),
-    line('Orders wait for', funds.needs),
-    line('Missing', funds.missing),
-  ])
-  const columns = [
-    ['Order', (one) => html`<a href="${orderPath(one)}">${one.number ?? one.reference}</a>`],
-    ['Product', ({ name }) => html`<bdi>${name}</bdi>`],
-    ['Waiting since', ({ since }) => clockTag(since, now)],
-    ['Needs', ({ amount }) => money(amount, currency), 'number'],
-  ] as const satisfies Parameters<typeof table<(typeof rows)[number]>>[0]['columns']
-  const queue =
-    funds.orders === 0
-      ? html`<p>No order waits for money.</p>`
-      : html`<p><strong>${topUpText(funds)}</strong></p>${table({ caption: 'Purchases that wait for money', rows, columns })}`
-  const owes = (owed?.purchases ?? []).map((one) => ({
-    ...{
-      sign: 'review' as const,
-      to: orderPath(one),
-      since: one.since,
-      what: `Order ${one.number ?? one.reference}, ${one.name}`,
-    },
-    why: `Charged ${money(one.amount, currency)}, then failed. Ask the supplier about its order ${one.supplierOrderId}.`,
-  }))
-  return html`<div class="split">${section('wait-h', 'Waiting for money', html`${queue}${account}`, html`<a class="small" href="/balance">read ${ago(balance.readAt, now)}</a>`)}
+  const { currency } = funds
+  const account = steps(fundLines(balance.amount, funds).map(([text, amount]) => [text, money(amount, currency)]))
+  type Subject = (typeof funds.waiting)[number]
+  const dutyOf = (sign: 'held' | 'review', one: Omit<Subject, 'id'>, why: string): Duty => {
+    const { number, reference, name, since } = one
+    return { sign, what: `Order ${number ?? reference}, ${name}`, to: orderPath(one), why, since }
+  }
+  const waiting = funds.waiting.map((one) => dutyOf('held', one, `Needs ${money(one.amount, currency)}.`))
+  const owes = (owed?.purchases ?? []).map((one) => {
+    const asks = `Charged ${money(one.amount, currency)}, then failed. Ask the supplier about its order ${one.supplierOrderId}.`
+    return dutyOf('review', one, asks)
+  })
+  const says = funds.orders === 0 ? 'No order waits for money.' : topUpText(funds)
+  return html`<div class="split">${section('wait-h', 'Waiting for money', html`<p><strong>${says}</strong></p>${duties(waiting, now)}${account}`, html`<a class="small" href="/balance">Balance, read ${ago(balance.readAt, now)}</a>`)}
 ${section('owe-h', 'The supplier owes you', html`${duties(owes, now)}<p class="small quiet">What came back counts for the oldest. <a href="/discrepancies">Discrepancies</a> may have cost money too.</p>`, html`<b>${money(owed?.amount ?? '0', currency)}</b>`)}</div>`
 }

@@ -2,6 +2,7 @@
 
 import { daysLeft } from '../domain/activity.ts'
 import { aboutAlert, alertPath, alertText } from '../domain/alert-kinds.ts'
+import { topUpText } from '../domain/balance.ts'
 import { counted, duration, grouped, lastsText } from '../domain/figures.ts'
 import { type Html, html, type Piece } from '../domain/html.ts'
 import { countsByWord, listingLabels, type Sign } from '../domain/labels.ts'
@@ -20,7 +21,7 @@ import { barPlot, type Label, tideCurve, tideStaff, timePlot } from './plots.ts'
 import { isUnproven, NOT_PROVEN } from './stores.ts'
 import { table } from './tables.ts'
 import { queueActions, queuePart } from './waiting.ts'
-import { ago, clockTag, dayOf, money, sentenceOf, sentenceStart, storeNames } from './words.ts'
+import { ago, clockTag, dayOf, money, sentenceOf, sentenceStart, shortDay, storeNames } from './words.ts'
 
 type ActivityView = AnswerOf<'viewActivity'>
 
@@ -172,23 +173,26 @@ async function dutiesOf(visit: Visit, status: StatusView): Promise<Duty[]> {
   ]
 }
 
-/** Returns how long the balance lasts at the spend of the last seven days, or since the counting began. */
-function lastsFor(status: StatusView, week: ActivityView, now: number) {
-  if (!status.balance || week.countedSince === null) return undefined
+/** Returns how long the free part of the balance lasts at the spend of the last seven days, or since the counting began. */
+function lastsFor({ funds }: AnswerOf<'viewBalance'>, week: ActivityView, now: number) {
+  if (!funds || week.countedSince === null) return undefined
   const since = Math.max(Date.parse(week.total.at), Date.parse(week.countedSince))
   const days = Math.max(1, (now - since) / DAY_MS)
-  const left = daysLeft(Number(status.balance.amount), Number(week.total.spend), days)
+  const left = daysLeft(Math.max(0, Number(funds.free)), Number(week.total.spend), days)
   return left === null ? undefined : { left, daily: Number(week.total.spend) / days, days: Math.round(days) }
 }
 
+const balanceOf = ({ call }: Visit) => call('viewBalance', { query: { limit: '1' } })
+
 async function healthPart(visit: Visit): Promise<Html> {
   const status = await visit.status()
-  const [day, week, waiting] = await Promise.all([
+  const [day, week, waiting, balance] = await Promise.all([
     activityOf(visit, 'day'),
     activityOf(visit, 'week'),
     dutiesOf(visit, status),
+    balanceOf(visit),
   ])
-  const left = lastsFor(status, week, visit.now)?.left ?? null
+  const left = lastsFor(balance, week, visit.now)?.left ?? null
   const health = healthOf({ status, day, daysLeft: left, duties: waiting.length, now: visit.now })
   return html`<h1>${sign(health.sign)}<span>${health.sentence}</span></h1><p>${health.fact}</p>`
 }
@@ -213,25 +217,24 @@ const waitingPart = (visit: Visit): Promise<Html> => queuePart(visit, '/overview
 
 async function balancePart(visit: Visit): Promise<Html> {
   const { now } = visit
-  const [status, week] = [await visit.status(), await activityOf(visit, 'week')]
-  const { balance } = status
-  if (!balance) {
+  const [answer, week] = await Promise.all([balanceOf(visit), activityOf(visit, 'week')])
+  const { balance, funds } = answer
+  if (!balance || !funds) {
     return html`${sectionHead('bal-h', 'Balance at the supplier')}<p class="quiet">It is not read yet.</p>`
   }
-  const lasts = lastsFor(status, week, now)
-  const held = status.counts.held.balance ?? 0
+  const lasts = lastsFor(answer, week, now)
   const until = lasts && lasts.left < 99 && ` until ${dayOf(now + lasts.left * DAY_MS)},`
   return html`${sectionHead('bal-h', 'Balance at the supplier', html`<span class="small quiet">read ${ago(balance.readAt, now)}</span>`)}
 <p class="sum">${grouped(balance.amount)} <small>${balance.currency}</small></p>
 ${
-  held > 0
-    ? html`<p><strong>Too low</strong> for <a href="/purchases?hold=balance">${counted(held, 'purchase', 'purchases', status.counts.upTo)}</a> that ${held === 1 ? 'waits' : 'wait'} for it. Top it up.</p>`
+  funds.orders > 0
+    ? html`<p><strong><a href="/money">${topUpText(funds)}</a></strong></p>`
     : lasts
       ? html`<p>Lasts <strong>${lastsText(lasts.left)}</strong>,${until} at ${grouped(lasts.daily.toFixed(0))} ${balance.currency} a day (average of ${counted(lasts.days, 'day')}).</p>
 ${tideStaff(lasts.left, WARN_DAYS)}`
       : html`<p class="quiet">Nothing was spent in the last seven days.</p>`
 }
-<p class="small"><a href="/balance">Where the money went</a></p>`
+<p class="small"><a href="/money">What was earned</a> · <a href="/balance">Where the money went</a></p>`
 }
 
 async function buyingPart(visit: Visit): Promise<Html> {
@@ -288,9 +291,7 @@ const labelOf =
   (period: Period) =>
   (step: AnswerOf<'viewActivity'>['total']): Label => {
     if (period === 'day') return step
-    const day = dayOf(step.at)
-      .slice(4, -1)
-      .replace(/ (\w{3})\w*$/, ' $1')
+    const day = shortDay(step.at)
     return period === 'month' ? day : `${day} ${step.at.slice(11, 13)} h`
   }
 

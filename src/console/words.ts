@@ -42,6 +42,12 @@ export function dayOf(at: string | number): string {
   return `${DAYS[date.getUTCDay()]} ${date.getUTCDate()} ${MONTHS[date.getUTCMonth()]}`
 }
 
+/** `23 Mar` */
+export const shortDay = (at: string | number): string =>
+  dayOf(at)
+    .slice(4)
+    .replace(/ (\w{3})\w*$/, ' $1')
+
 /** `Mon 23 March`, and `Mon 23 March 2025` in a year that is not that of `now`. */
 export function dayIn(at: string | number, now: number): string {
   const year = new Date(at).getUTCFullYear()

@@ -136,6 +136,19 @@ export function topUpText(funds: { missing: string; needs: string; currency: str
     : `Top up at least ${money(funds.missing, funds.currency)} to free ${orders}.`
 }
 
+/** How the money that is missing follows from the balance: each text with its amount. */
+export const fundLines = (
+  balance: string,
+  funds: { underWay: string; free: string; needs: string; missing: string },
+) => [
+  ['The supplier says', balance] as const,
+  ['Less what purchases under way may take', funds.underWay] as const,
+  ['Free to spend', funds.free] as const,
+  ...(Number(funds.needs) === 0
+    ? []
+    : [['What waits needs', funds.needs] as const, ['Missing', funds.missing] as const]),
+]
+
 /**
  * Returns the failed purchases whose charge is still owed. The balance shows that money came back, and not for which purchase: it
  * counts for the oldest.

@@ -11,7 +11,7 @@
  * Days begin at midnight UTC, weeks on Monday. Amounts are whole minor units, instants epoch milliseconds.
  */
 import { hourOf } from './activity.ts'
-import { counted, money } from './figures.ts'
+import { counted, grouped, money } from './figures.ts'
 
 const HOUR_MS = 3_600_000
 export const DAY_MS = 24 * HOUR_MS
@@ -104,10 +104,13 @@ export function addedUp(all: readonly EarningSums[]): EarningSums[] {
 export const costOf = ({ chargedMinor, refundedMinor, owedMinor }: EarningSums): number =>
   chargedMinor - refundedMinor - owedMinor
 
-/** Returns the margin, and its share of the revenue in tenths of a percent; null where several currencies leave none. */
+/**
+ * Returns the margin, and its share of the revenue in tenths of a percent; null where several currencies leave none, and where the
+ * store states no price of any key.
+ */
 export function marginOf(all: readonly EarningSums[]): { minor: number; permille: number | null } | null {
   const [one, ...others] = all
-  if (!one || others.length > 0) return null
+  if (!one || others.length > 0 || (one.keys > 0 && one.unpriced === one.keys)) return null
   const minor = one.revenueMinor - costOf(one)
   const permille =
     one.revenueMinor <= 0
@@ -126,26 +129,87 @@ interface Margin {
   percent: string | null
 }
 
-/** Writes a share of the revenue: `21.5 % of the revenue`; empty where there is none. */
-export const shareText = (margin: Pick<Margin, 'percent'> | null | undefined): string =>
-  margin?.percent == null ? '' : `${margin.percent} % of the revenue`
+/** What was earned, with amounts as decimal text, as the API shows it. */
+interface Earned {
+  margin: Margin | null
+  sums: {
+    currency: string
+    keys: number
+    unpriced: number
+    revenue: string
+    cost: string
+    refunded: string
+    owed: string
+  }[]
+}
+
+/** A number for people: what it is, its value, its unit, and what to compare it with. */
+interface EarnedFigure {
+  name: string
+  value: string
+  unit: string
+  beside: string
+}
+
+/** Says why there is no margin, or what share of the revenue it is. */
+function shareText({ margin, sums }: Earned): string {
+  if (margin) return margin.percent === null ? 'without revenue' : `${margin.percent} % of the revenue`
+  return sums.length === 0 ? 'nothing was sold' : sums.length > 1 ? 'several currencies' : 'no price is stated'
+}
+
+const marginFigure = (name: string, earned: Earned): EarnedFigure => ({
+  name,
+  value: grouped(earned.margin?.amount ?? '–'),
+  unit: earned.margin?.currency ?? '',
+  beside: shareText(earned),
+})
+
+/** The margins of the newest two weeks or months. @param step `week` or `month` */
+export const marginFigures = (step: string, [newest, before]: readonly Earned[]): EarnedFigure[] => [
+  marginFigure(`This ${step}’s margin`, newest ?? { margin: null, sums: [] }),
+  marginFigure(`Last ${step}’s margin`, before ?? { margin: null, sums: [] }),
+]
+
+/** What came back, and what is owed back: `25.49`, `25.49 + 7.90`. */
+export const backText = ({ refunded, owed }: { refunded: string; owed: string }): string =>
+  [refunded, owed]
+    .filter((amount) => Number(amount) !== 0)
+    .map(grouped)
+    .join(' + ') || grouped(refunded)
+
+/** The cells of a period in a table: its name, revenue, cost, what came back, the margin and its share. */
+export function earnedCells({
+  label,
+  isOver,
+  margin,
+  sums: [sum],
+}: Earned & { label: string; isOver: boolean }): string[] {
+  const cells = [sum?.revenue, sum?.cost, sum && backText(sum), margin?.amount, margin?.percent]
+  return [`${label}${isOver ? '' : ', not over'}`, ...cells.map((cell) => cell ?? '–')]
+}
+
+/** The figures of a time, for each of its currencies. */
+export const earnedFigures = (earned: Earned): EarnedFigure[][] =>
+  earned.sums.map((sum) => {
+    const { currency: unit, keys, unpriced } = sum
+    const stated = unpriced > 0 ? `the price of ${counted(unpriced, 'key')} is not stated` : 'as the stores state it'
+    return [
+      { name: 'Revenue', value: grouped(sum.revenue), unit, beside: stated },
+      { name: 'Cost, net', value: grouped(sum.cost), unit, beside: `${backText(sum)} came back or is owed` },
+      marginFigure('Margin', earned),
+      { name: 'Keys', value: grouped(keys), unit: '', beside: 'that the stores have' },
+    ]
+  })
 
 /** `You earned 8,522.00 EUR in 30 days, 21.5 % of the revenue.` @param from the first day, `to` the last one */
-export function earnedText({
-  margin,
-  sums,
-  from,
-  to,
-}: {
-  margin: Margin | null
-  sums: object[]
-  from: string
-  to: string
-}) {
+export function earnedText({ from, to, ...earned }: Earned & { from: string; to: string }): string {
+  const { margin, sums } = earned
   const days = counted((Date.parse(to) - Date.parse(from)) / DAY_MS + 1, 'day')
-  if (!margin) return sums.length === 0 ? `Nothing was sold in ${days}.` : `Several currencies in ${days}`
+  if (!margin && sums[0] && sums.length === 1) {
+    return `${money(sums[0].cost, sums[0].currency)} was spent in ${days}. The stores state no price.`
+  }
+  if (!margin) return sums.length === 0 ? `Nothing was sold in ${days}.` : `Money of ${days}, in several currencies`
   const isLoss = margin.amount.startsWith('-')
   const amount = money(margin.amount.replace('-', ''), margin.currency)
-  const share = isLoss ? '' : shareText(margin)
-  return `You ${isLoss ? 'lost' : 'earned'} ${amount} in ${days}${share && ', '}${share}.`
+  return isLoss ? `You lost ${amount} in ${days}.` : `You earned ${amount} in ${days}, ${shareText(earned)}.`
 }
