@@ -10,7 +10,7 @@ import { sectionOf } from '../src/cli/exit-codes.ts'
 import { configShape } from '../src/config/config.ts'
 import { dialectShape, errorKinds } from '../src/dialect/dialect.ts'
 import { acknowledgementOf, type ItemAnswer, type Sent } from '../src/domain/acknowledgement.ts'
-import { bodyColumns, deliveryColumns, keyColumns, orderColumns } from '../src/domain/data-export.ts'
+import { bodyColumns, deliveryColumns, earningColumns, keyColumns, orderColumns } from '../src/domain/data-export.ts'
 import { alertWords } from '../src/domain/labels.ts'
 import { type WayIntoReview, waysIntoReview } from '../src/domain/purchase-table.ts'
 import { Failure, type FailureReason, localReasons } from '../src/errors.ts'
@@ -291,7 +291,9 @@ describe('the page on the API', () => {
 describe('the page on exports', () => {
   test('explains every column, in their order', () => {
     const rows = [...read('docs/exports.md').matchAll(/^\| `(\w+)` \| (.*) \|$/gm)].map(([, name, has]) => [name, has])
-    const columns = [orderColumns, keyColumns, deliveryColumns, bodyColumns].flatMap((some) => Object.entries(some))
+    const columns = [orderColumns, keyColumns, earningColumns, deliveryColumns, bodyColumns].flatMap((some) =>
+      Object.entries(some),
+    )
     expect(rows).toEqual(columns)
   })
 })

@@ -69,7 +69,7 @@ export const earningColumns = {
   refunded: 'what came back of that',
   owed: 'what it owes back for purchases that failed',
   cost: 'charged less refunded less owed',
-  margin: 'revenue less cost; empty where several currencies leave none',
+  margin: 'revenue less cost; empty where several currencies or a missing price leave none',
 } as const
 
 /** What is exported; instants in epoch milliseconds. */

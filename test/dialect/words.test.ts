@@ -50,7 +50,7 @@ const groups: { why: string; words: Record<string, string> }[] = [
   {
     why: 'states, holds and events of the glossary: the API names the events, and we kept its names',
     words: {
-      balance: 'alerts catalogue cli domain fitting http inbox ordering reconciliation supplier top',
+      balance: 'alerts catalogue cli domain fitting http inbox ordering reconciliation storage supplier top',
       completed: 'cli domain fitting ordering reconciliation rehearsal sandbox storage supplier',
       failed:
         'alerts catalogue cli domain fitting http listings ordering reconciliation rehearsal sandbox storage stores',

@@ -3,6 +3,7 @@ import { ACTIVITY_KEPT_MS, bucketMs, bucketOf } from '../../src/domain/activity.
 import type { ActivityView } from '../../src/http/api/activity.ts'
 import { forgetOld } from '../../src/inbox/process.ts'
 import { createHourlyCounts } from '../../src/observe/hourly-counts.ts'
+import { sumEarnings } from '../../src/ordering/earnings.ts'
 import { hourlyCounts } from '../../src/storage/schema.ts'
 import { build } from '../../src/storage/statement.ts'
 import { openApi } from '../support/api-world.ts'
@@ -97,4 +98,40 @@ test('counts are gone after two months', async () => {
   world.move(2 * HOUR)
   await forgetOld({ ...world.ordering, sleep: async () => undefined })
   expect(await world.rows()).toEqual([])
+})
+
+test('earnings name each product of a month, the largest margin first, page by page', async () => {
+  const world = await openWorld()
+  const [one, other] = await world.offers()
+  if (!one || !other) throw new Error('the supplier offers too little')
+  await world.order('1001', [
+    { id: '1', sku: one.sku, unitPriceMinor: one.costMinor + 100 },
+    { id: '2', sku: other.sku, unitPriceMinor: other.costMinor + 900 },
+  ])
+  await world.pass(HOUR / 60)
+  await sumEarnings(world.ordering)
+  const read = async (query: string) =>
+    (await world.ask('GET', `/money?by=month&group=product&limit=1${query}`)).body.data
+  const first = await read('')
+  expect(first).toMatchObject({ zone: 'UTC', incompleteFrom: null, margin: { amount: '10.00', currency: 'EUR' } })
+  expect(first.items).toMatchObject([{ product: other.productId, isOver: false, margin: { amount: '9.00' } }])
+  const second = await read(`&before=${first.next}`)
+  expect(second.items).toMatchObject([
+    { product: one.productId, sums: [{ keys: 1, revenue: ((one.costMinor + 100) / 100).toFixed(2) }] },
+  ])
+  const [byDay] = (await world.ask('GET', '/money?by=day&group=product')).body.data.items
+  expect(byDay).toMatchObject({ product: other.productId, margin: { amount: '9.00' } })
+})
+
+test('a span of earnings that ends before it begins is refused, and so is one of too many periods', async () => {
+  const world = await openWorld()
+  for (const query of [
+    'from=2026-03-02&to=2026-03-01',
+    'from=2020-01-01&to=2026-03-01',
+    'from=2026-13-01',
+    'before=x',
+  ]) {
+    const { status, body } = await world.ask('GET', `/money?${query}`)
+    expect([status, body.error.fields?.[0]?.field]).toEqual([400, query.slice(0, query.indexOf('='))])
+  }
 })

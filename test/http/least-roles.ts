@@ -11,7 +11,7 @@ const people = {
     exportDeliveries listSyncRuns viewSyncRun listSyncChanges viewDryRun
     explainPrice listSweeps viewSweep viewBalance listDiscrepancies
     listStores listAudit viewSettings listWebhooks listBackups
-    listClaims viewClaim viewWaiting listPeople search listActors`,
+    listClaims viewClaim viewWaiting listPeople search listActors viewEarnings exportEarnings`,
   operator: `
     cancelOrder takeShopOrder releaseShopOrder resendOrder withdrawKeysPage importListings
     linkListing unlinkListing ignoreListing unignoreListing releaseListing

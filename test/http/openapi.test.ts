@@ -166,6 +166,10 @@ async function tour(world: ApiWorld, ask: TourAsk) {
   }
   const wanted = { name: 'till', role: 'store', store: STORE, scopes: ['orders'], expiresInDays: 30 }
   const token = (await ask('POST', '/tokens', { body: wanted })).body.data
+  for (const group of ['none', 'store', 'product', 'nothing']) {
+    await ask('GET', `/money?group=${group}&by=week`)
+    await ask('GET', `/exports/money?group=${group}`)
+  }
   for (const period of ['day', 'month', 'year']) await ask('GET', `/activity?period=${period}`)
   await ask('POST', '/console/links', { body: { name: 'anna', role: 'viewer', hours: 24 } })
   await ask('GET', '/console/people')

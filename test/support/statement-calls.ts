@@ -559,6 +559,7 @@ noArguments.push(
   'latestBalance',
   'newestKey',
   'latestTier',
+  'neededMoney',
 )
 noArguments.push(
   'clearEngineMove',
