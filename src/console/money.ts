@@ -1,4 +1,4 @@
-/** Money: what was earned, what waits for money, and what the supplier owes. */
+/** Money: what was earned, what waits for money, and what is owed back. */
 import { fundLines, topUpText } from '../domain/balance.ts'
 import {
   backText,
@@ -62,7 +62,7 @@ export const moneyPage: Page = {
       html`<bdi>${row.name ?? row.sku ?? 'no longer sold'}</bdi><small>${row.sku}${names.size > 1 && html` in ${shop(row)}`}</small>`
     return {
       title: 'Money',
-      main: html`<header class="title"><h1>${earnedText(periods)}</h1><p>Revenue is what the stores state for the keys that they have. Cost is what the supplier charged, less what came back or is owed. An order counts on the day on which it was taken, with all that becomes of it later. Days are in UTC.</p></header>
+      main: html`<header class="title"><h1>${earnedText(periods)}</h1><p>Revenue is what the stores state for the keys that they have. Cost is what the supplier charged, less what came back or is owed back. An order counts on the day on which it was taken, with all that becomes of it later. Days are in UTC.</p></header>
 ${incompleteFrom && notice({ kind: 'held', word: 'Being summed', text: html`What was earned since ${clockTag(incompleteFrom, now)} is not all in these sums. Look again in a moment.` })}
 ${figures([...marginFigures('week', weeks.items), ...marginFigures('month', months.items)])}
 ${moneyAtSupplier(balance, now)}
@@ -108,8 +108,8 @@ function earned(rows: readonly Row[], head: string, name: (row: Row) => Piece): 
   return table({ caption: `Earnings by ${head.toLowerCase()}`, rows, isPairs: true, none, columns })
 }
 
-/** Draws what waits for money and what the supplier owes. */
-function moneyAtSupplier({ balance, funds, owed }: AnswerOf<'viewBalance'>, now: number): Html | undefined {
+/** Draws what waits for money and what is owed back. */
+function moneyAtSupplier({ balance, funds, owedBack }: AnswerOf<'viewBalance'>, now: number): Html | undefined {
   if (!balance || !funds) return undefined
   const { currency } = funds
   const account = steps(fundLines(balance.amount, funds).map(([text, amount]) => [text, money(amount, currency)]))
@@ -119,11 +119,11 @@ function moneyAtSupplier({ balance, funds, owed }: AnswerOf<'viewBalance'>, now:
     return { sign, what: `Order ${number ?? reference}, ${name}`, to: orderPath(one), why, since }
   }
   const waiting = funds.waiting.map((one) => dutyOf('held', one, `Needs ${money(one.amount, currency)}.`))
-  const owes = (owed?.purchases ?? []).map((one) => {
+  const unpaid = (owedBack?.purchases ?? []).map((one) => {
     const asks = `Charged ${money(one.amount, currency)}, then failed. Ask the supplier about its order ${one.supplierOrderId}.`
     return dutyOf('review', one, asks)
   })
   const says = funds.orders === 0 ? 'No order waits for money.' : topUpText(funds)
   return html`<div class="split">${section('wait-h', 'Waiting for money', html`<p><strong>${says}</strong></p>${duties(waiting, now)}${account}`, html`<a class="small" href="/balance">Balance, read ${ago(balance.readAt, now)}</a>`)}
-${section('owe-h', 'The supplier owes you', html`${duties(owes, now)}<p class="small quiet">What came back counts for the oldest. <a href="/discrepancies">Discrepancies</a> may have cost money too.</p>`, html`<b>${money(owed?.amount ?? '0', currency)}</b>`)}</div>`
+${section('owe-h', 'Owed back to you', html`${duties(unpaid, now)}<p class="small quiet">What came back counts for the oldest. <a href="/discrepancies">Discrepancies</a> may have cost money too.</p>`, html`<b>${money(owedBack?.amount ?? '0', currency)}</b>`)}</div>`
 }

@@ -150,17 +150,17 @@ export const fundLines = (
 ]
 
 /**
- * Returns the failed purchases whose charge is still owed. The balance shows that money came back, and not for which purchase: it
+ * Returns the failed purchases whose charge is still owed back. The balance shows that money came back, and not for which purchase: it
  * counts for the oldest.
  *
  * @param failed newest first
  */
-export function stillOwed<P extends { amountMinor: number }>(failed: readonly P[], owedMinor: number): P[] {
-  let left = owedMinor
+export function stillOwedBack<P extends { amountMinor: number }>(failed: readonly P[], owedBackMinor: number): P[] {
+  let left = owedBackMinor
   return failed.filter(({ amountMinor }) => {
-    const isOwed = left > 0
+    const isOwedBack = left > 0
     left -= amountMinor
-    return isOwed
+    return isOwedBack
   })
 }
 

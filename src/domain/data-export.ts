@@ -67,8 +67,8 @@ export const earningColumns = {
   revenue: 'what customers paid for the keys, as the store states it',
   charged: 'what the supplier charged',
   refunded: 'what came back of that',
-  owed: 'what it owes back for purchases that failed',
-  cost: 'charged less refunded less owed',
+  owedBack: 'what is owed back for purchases that failed',
+  cost: 'charged less refunded less owedBack',
   margin: 'revenue less cost; empty where several currencies or a missing price leave none',
 } as const
 

@@ -5,7 +5,7 @@
  *   month. So the margin of a day says what its orders earned, and a late refund makes an earlier day truer.
  * - Revenue is what the store states as the price of the keys that it has. A key counts once the store has confirmed it, and no
  *   longer than its customer is entitled to it: units that the store takes back do not count, nor does a cancelled order.
- * - Cost is what the supplier charged, less what it refunded, less what it owes back for purchases that failed.
+ * - Cost is what the supplier charged, less what it refunded, less what is owed back for purchases that failed.
  * - Amounts of several currencies are never added up, and a margin needs one currency on both sides.
  *
  * Days begin at midnight UTC, weeks on Monday. Amounts are whole minor units, instants epoch milliseconds.
@@ -79,10 +79,10 @@ export interface EarningSums {
   revenueMinor: number
   chargedMinor: number
   refundedMinor: number
-  owedMinor: number
+  owedBackMinor: number
 }
 
-const amounts = ['keys', 'unpriced', 'revenueMinor', 'chargedMinor', 'refundedMinor', 'owedMinor'] as const
+const amounts = ['keys', 'unpriced', 'revenueMinor', 'chargedMinor', 'refundedMinor', 'owedBackMinor'] as const
 
 /** Adds up sums by currency; sums of nothing are left out. @throws RangeError for an amount that is not exact any more */
 export function addedUp(all: readonly EarningSums[]): EarningSums[] {
@@ -101,8 +101,8 @@ export function addedUp(all: readonly EarningSums[]): EarningSums[] {
 }
 
 /** What the supplier keeps of its charges. */
-export const costOf = ({ chargedMinor, refundedMinor, owedMinor }: EarningSums): number =>
-  chargedMinor - refundedMinor - owedMinor
+export const costOf = ({ chargedMinor, refundedMinor, owedBackMinor }: EarningSums): number =>
+  chargedMinor - refundedMinor - owedBackMinor
 
 /**
  * Returns the margin, and its share of the revenue in tenths of a percent; null where several currencies leave none, and where the
@@ -139,7 +139,7 @@ interface Earned {
     revenue: string
     cost: string
     refunded: string
-    owed: string
+    owedBack: string
   }[]
 }
 
@@ -171,8 +171,8 @@ export const marginFigures = (step: string, [newest, before]: readonly Earned[])
 ]
 
 /** What came back, and what is owed back: `25.49`, `25.49 + 7.90`. */
-export const backText = ({ refunded, owed }: { refunded: string; owed: string }): string =>
-  [refunded, owed]
+export const backText = ({ refunded, owedBack }: { refunded: string; owedBack: string }): string =>
+  [refunded, owedBack]
     .filter((amount) => Number(amount) !== 0)
     .map(grouped)
     .join(' + ') || grouped(refunded)
@@ -195,7 +195,7 @@ export const earnedFigures = (earned: Earned): EarnedFigure[][] =>
     const stated = unpriced > 0 ? `the price of ${counted(unpriced, 'key')} is not stated` : 'as the stores state it'
     return [
       { name: 'Revenue', value: grouped(sum.revenue), unit, beside: stated },
-      { name: 'Cost, net', value: grouped(sum.cost), unit, beside: `${backText(sum)} came back or is owed` },
+      { name: 'Cost, net', value: grouped(sum.cost), unit, beside: `${backText(sum)} came back or is owedBack` },
       marginFigure('Margin', earned),
       { name: 'Keys', value: grouped(keys), unit: '', beside: 'that the stores have' },
     ]

@@ -60,7 +60,7 @@ export async function sumEarnings({ db, now }: Summing, rest: () => Promise<unkn
 }
 
 /** Sums one stale time. The sums, their month and the mark are changed in one commit. */
-async function sumAgain({ db, now }: Summing, { at, until, changes }: StaleTime): Promise<void> {
+async function sumAgain({ db, now }: Summing, { at, endAt: until, changes }: StaleTime): Promise<void> {
   const day = dayStart(at)
   const whole = await first(db, sumOfDay(day, day + DAY_MS))
   const parts = partsToSum({ at, until }, whole !== undefined, now())
@@ -75,7 +75,7 @@ async function sumAgain({ db, now }: Summing, { at, until, changes }: StaleTime)
     ]),
     addToMonth(monthStart(at), from.at, to.until),
     ...(to.until - from.at < DAY_MS
-      ? [markLater({ at: day, until: day + DAY_MS, dueAt: wholeAt(day), changes: 0 })]
+      ? [markLater({ at: day, endAt: day + DAY_MS, dueAt: wholeAt(day), changes: 0 })]
       : []),
   ])
 }
@@ -87,7 +87,7 @@ const DISTRUSTED_DAYS = 35
 export async function distrustEarnings({ db, now }: Summing): Promise<void> {
   const today = dayStart(now())
   const days = Array.from({ length: DISTRUSTED_DAYS }, (_, index) => today - index * DAY_MS)
-  await db.commit(days.map((at) => markStale({ at, until: at + DAY_MS, dueAt: 0, changes: 1 })))
+  await db.commit(days.map((at) => markStale({ at, endAt: at + DAY_MS, dueAt: 0, changes: 1 })))
 }
 
 export const earningGroups = ['none', 'store', 'product'] as const

@@ -27,7 +27,7 @@ export const markStale = change(1, (row: StaleTime) =>
     .insert(staleEarnings)
     .values(row)
     .onConflictDoUpdate({
-      target: uniqueKey(staleEarnings.at, staleEarnings.until),
+      target: uniqueKey(staleEarnings.at, staleEarnings.endAt),
       set: { dueAt: sql`excluded.due_at`, changes: sql`${staleEarnings.changes} + 1` },
     }),
 )
@@ -35,7 +35,7 @@ export const markStale = change(1, (row: StaleTime) =>
 /** Belongs into each commit that changes what an order brought or cost. */
 export const earningsChanged = (orderId: string): Change => {
   const at = hourOf(instantOfId(orderId))
-  return markStale({ at, until: at + 3_600_000, dueAt: 0, changes: 1 })
+  return markStale({ at, endAt: at + 3_600_000, dueAt: 0, changes: 1 })
 }
 
 /** Marks a time that is to be summed again later, unless it is marked already. */
@@ -52,28 +52,28 @@ export const dueStale = statement((now: number, limit: number) =>
 )
 
 /** The oldest time of a span that is to be summed now. */
-export const staleBetween = firstBy(staleEarnings, ['until >', 'at <', 'dueAt <='], asc(staleEarnings.at))
+export const staleBetween = firstBy(staleEarnings, ['endAt >', 'at <', 'dueAt <='], asc(staleEarnings.at))
 
 /** Takes the mark of a time away. Stale when an order of that time has changed since the mark was read. */
-export const takeMark = deleteBy(staleEarnings, ['at', 'until', 'changes'], 1)
+export const takeMark = deleteBy(staleEarnings, ['at', 'endAt', 'changes'], 1)
 
 /** A row of a day that was summed as a whole. */
-export const sumOfDay = firstBy(earnings, ['at', 'until'])
+export const sumOfDay = firstBy(earnings, ['at', 'endAt'])
 
 const columns = sql.raw(
-  'store, product_id, currency, keys, unpriced, revenue_minor, charged_minor, refunded_minor, owed_minor',
+  'store, product_id, currency, keys, unpriced, revenue_minor, charged_minor, refunded_minor, owed_back_minor',
 )
 
 /** Sums the orders of a time, by store, product and currency. @param from the least id of such an order; `to`: the least id after */
 export const sumOrders = change(
   'any',
   ({ at, until, from, to }: { at: number; until: number; from: string; to: string }) =>
-    sql`insert into earnings (at, until, ${columns})
+    sql`insert into earnings (at, end_at, ${columns})
   select cast(${at} as bigint), cast(${until} as bigint), store, product_id, currency,
-    sum(keys), sum(unpriced), sum(revenue), sum(charged), sum(refunded), sum(owed)
+    sum(keys), sum(unpriced), sum(revenue), sum(charged), sum(refunded), sum(owed_back)
   from (
     select store, product_id, currency, keys, case when price is null then keys else 0 end as unpriced,
-      coalesce(keys * price, 0) as revenue, 0 as charged, 0 as refunded, 0 as owed
+      coalesce(keys * price, 0) as revenue, 0 as charged, 0 as refunded, 0 as owed_back
     from (
       select o.store, coalesce(l.product_id, had.product_id) as product_id, l.unit_price_minor as price,
         coalesce(case when l.unit_price_minor is not null then l.currency end, had.currency) as currency,
@@ -104,13 +104,13 @@ export const sumOrders = change(
 export const sumProducts = change(
   'any',
   (at: number, until: number) =>
-    sql`insert into earnings (at, until, ${columns})
-  select at, until, store, '', currency, sum(keys), sum(unpriced), sum(revenue_minor), sum(charged_minor), sum(refunded_minor), sum(owed_minor)
-  from earnings where at = ${at} and until = ${until} and product_id <> ''
-  group by at, until, store, currency`,
+    sql`insert into earnings (at, end_at, ${columns})
+  select at, end_at, store, '', currency, sum(keys), sum(unpriced), sum(revenue_minor), sum(charged_minor), sum(refunded_minor), sum(owed_back_minor)
+  from earnings where at = ${at} and end_at = ${until} and product_id <> ''
+  group by at, end_at, store, currency`,
 )
 
-const names = ['keys', 'unpriced', 'revenue_minor', 'charged_minor', 'refunded_minor', 'owed_minor']
+const names = ['keys', 'unpriced', 'revenue_minor', 'charged_minor', 'refunded_minor', 'owed_back_minor']
 const moved = (sign: '+' | '-') =>
   change(
     'any',
@@ -122,7 +122,7 @@ const moved = (sign: '+' | '-') =>
     on conflict (at, store, product_id, currency) do update set
       ${sql.raw(names.map((name) => `${name} = monthly_earnings.${name} + excluded.${name}`).join(', '))}`,
   )
-/** Adds the products of a time to their month, and takes them away again before the time is summed anew. */
+/** Adds the products of a time to their month, and takes them away again before the time is summed again. */
 export const addToMonth = moved('+')
 export const takeFromMonth = moved('-')
 
@@ -134,7 +134,7 @@ const sums = {
   revenueMinor: sql<number>`sum(${earnings.revenueMinor})`.as('revenue_minor'),
   chargedMinor: sql<number>`sum(${earnings.chargedMinor})`.as('charged_minor'),
   refundedMinor: sql<number>`sum(${earnings.refundedMinor})`.as('refunded_minor'),
-  owedMinor: sql<number>`sum(${earnings.owedMinor})`.as('owed_minor'),
+  owedBackMinor: sql<number>`sum(${earnings.owedBackMinor})`.as('owed_back_minor'),
 }
 
 /** What stores earned on each day between two instants. */
@@ -168,7 +168,7 @@ interface Asked {
 const ofStore = (store: string | undefined) => (store === undefined ? sql`` : sql`and store = ${store}`)
 const isSomething = sql.raw('(keys <> 0 or charged_minor <> 0)')
 const byMargin = sql.raw(
-  'order by (revenue_minor - charged_minor + refunded_minor + owed_minor) desc, product_id desc, store desc, currency desc',
+  'order by (revenue_minor - charged_minor + refunded_minor + owed_back_minor) desc, product_id desc, store desc, currency desc',
 )
 
 /** What products earned in a calendar month, the largest margin first. */

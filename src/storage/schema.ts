@@ -900,10 +900,10 @@ const sums = {
   unpriced: integer('unpriced').notNull(),
   /** What customers paid for these keys. */
   revenueMinor: minor('revenue_minor').notNull(),
-  /** What the supplier charged, what came back of it, and what it owes back for purchases that failed. */
+  /** What the supplier charged, what came back of it, and what is owed back for purchases that failed. */
   chargedMinor: minor('charged_minor').notNull(),
   refundedMinor: minor('refunded_minor').notNull(),
-  owedMinor: minor('owed_minor').notNull(),
+  owedBackMinor: minor('owed_back_minor').notNull(),
 }
 
 /** What the orders of an hour or a day brought and cost. It follows from orders, purchases and keys, and can be summed again. */
@@ -911,14 +911,14 @@ export const earnings = sqliteTable(
   'earnings',
   {
     at: instant('at').notNull(),
-    until: instant('until').notNull(),
+    endAt: instant('end_at').notNull(),
     store: text('store').notNull(),
     /** Empty: all products of the store. */
     productId: text('product_id').notNull(),
     currency: text('currency').notNull(),
     ...sums,
   },
-  (t) => [primaryKey({ columns: [t.at, t.until, t.store, t.productId, t.currency] })],
+  (t) => [primaryKey({ columns: [t.at, t.endAt, t.store, t.productId, t.currency] })],
 )
 
 /** The earnings of each product in a calendar month: always the sum of the rows of its hours and days. */
@@ -931,7 +931,7 @@ export const monthlyEarnings = sqliteTable(
     currency: text('currency').notNull(),
     ...sums,
   },
-  (t) => [primaryKey({ columns: [t.at, t.store, t.productId, t.currency] })],
+  (t) => [primaryKey({ columns: [t.at, t.productId, t.store, t.currency] })],
 )
 
 /** Times whose earnings are out of date, because an order of that time has changed. */
@@ -939,13 +939,13 @@ export const staleEarnings = sqliteTable(
   'stale_earnings',
   {
     at: instant('at').notNull(),
-    until: instant('until').notNull(),
+    endAt: instant('end_at').notNull(),
     /** When they are summed again. */
     dueAt: instant('due_at').notNull(),
     /** Goes up with each change of an order of that time. */
     changes: integer('changes').notNull(),
   },
-  (t) => [primaryKey({ columns: [t.at, t.until] })],
+  (t) => [primaryKey({ columns: [t.at, t.endAt] })],
 )
 
 /** Which process is the worker. Only a database that several processes share has a row, with the id 1. */

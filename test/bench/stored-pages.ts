@@ -163,7 +163,7 @@ export function storeSales(file: string, count: number, store: string, now: numb
       select at - at % 3600000, name, iif(name = 'spend', 'EUR', ''), sum(n) from sales,
         (select 'orders' as name, 1 as n union select 'deliveries', 1 union select 'refused', 0 union select 'keys', 1 union select 'spend', 1000)
       where at > ${now - 62 * DAY_MS} group by 1, 2;
-    insert into stale_earnings (at, until, due_at, changes)
+    insert into stale_earnings (at, end_at, due_at, changes)
       select distinct at - at % ${DAY_MS}, at - at % ${DAY_MS} + ${DAY_MS}, 0, 0 from sales;
     insert into hourly_counts (hour, name, part, count)
       select at - at % 3600000, 'keysWithin', 18 + i % 9, count(*) from sales where at > ${now - 62 * DAY_MS} group by 1, 3;

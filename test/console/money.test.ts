@@ -59,7 +59,7 @@ test('says how much to top up, by the money that is free, and which orders that 
   expect(plain((await world.page()).text)).toContain('No order waits for money.')
 })
 
-test('names the order whose money the supplier owes, until the balance shows that it came back', async () => {
+test('names the order whose money is owed back, until the balance shows that it came back', async () => {
   const world = await openWorld()
   const { sku, costMinor } = await world.offer()
   await world.ordering.checkBalance()
@@ -68,13 +68,13 @@ test('names the order whose money the supplier owes, until the balance shows tha
   await world.pass(2 * 60_000)
   const amount = (costMinor / 100).toFixed(2)
   const text = plain((await world.page()).text)
-  expect(text).toContain('The supplier owes you')
+  expect(text).toContain('Owed back to you')
   expect(text).toContain(`Charged ${amount} EUR, then failed.`)
   for (let reading = 0; reading < 4; reading += 1) {
     await world.pass(10 * 60_000)
     await world.ordering.checkBalance()
   }
-  expect(plain((await world.page()).text)).toContain('The supplier owes you 0.00 EUR')
+  expect(plain((await world.page()).text)).toContain('Owed back to you 0.00 EUR')
 })
 
 test('saves what it shows as a file that no spreadsheet runs', async () => {

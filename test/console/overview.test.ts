@@ -29,6 +29,6 @@ test('a balance that is too low for a purchase is not said to last for more than
   await world.order('1001', [{ sku: offer.sku }])
   await world.pass(60_000)
   const { text } = await peopleOf(world).page('viewer', '/overview')
-  expect(text).toContain('<strong>Too low</strong> for <a href="/purchases?hold=balance">1 purchase</a> that waits')
+  expect(text).toMatch(/<strong><a href="\/money">Top up at least [\d.]+ EUR to free 1 order\.<\/a><\/strong>/)
   expect(text).not.toMatch(/[Ll]asts <strong>/)
 })

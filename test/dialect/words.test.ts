@@ -55,7 +55,7 @@ const groups: { why: string; words: Record<string, string> }[] = [
       failed:
         'alerts catalogue cli domain fitting http listings ordering reconciliation rehearsal sandbox storage stores',
       pending: 'cli domain listings storage',
-      refunded: 'domain sandbox',
+      refunded: 'domain http sandbox',
       'balance.low': 'domain inbox sandbox',
       'order.completed': 'domain ordering sandbox storage',
       'order.failed': 'domain ordering sandbox',
@@ -115,8 +115,8 @@ const groups: { why: string; words: Record<string, string> }[] = [
     words: {
       amount: 'fitting http',
       'error.code': 'supplier',
-      from: 'fitting',
-      to: 'fitting',
+      from: 'fitting http',
+      to: 'fitting http',
     },
   },
   {

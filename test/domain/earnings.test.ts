@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { fundsOf, stillOwed, topUpText } from '../../src/domain/balance.ts'
+import { fundsOf, stillOwedBack, topUpText } from '../../src/domain/balance.ts'
 import {
   addedUp,
   costOf,
@@ -15,7 +15,7 @@ import {
 
 const at = (text: string): number => Date.parse(text)
 const sum = (given: Partial<EarningSums>): EarningSums => ({
-  ...{ currency: 'EUR', keys: 1, unpriced: 0, revenueMinor: 0, chargedMinor: 0, refundedMinor: 0, owedMinor: 0 },
+  ...{ currency: 'EUR', keys: 1, unpriced: 0, revenueMinor: 0, chargedMinor: 0, refundedMinor: 0, owedBackMinor: 0 },
   ...given,
 })
 
@@ -33,8 +33,8 @@ describe('what was earned', () => {
     expect(marginOf(sums)).toBeNull()
   })
 
-  test('is the revenue less what the supplier keeps: not what came back, nor what it owes', () => {
-    const one = sum({ revenueMinor: 1_000, chargedMinor: 1_500, refundedMinor: 300, owedMinor: 400 })
+  test('is the revenue less what the supplier keeps: not what came back, nor what is owed back', () => {
+    const one = sum({ revenueMinor: 1_000, chargedMinor: 1_500, refundedMinor: 300, owedBackMinor: 400 })
     expect(costOf(one)).toBe(800)
     expect(marginOf([one])).toEqual({ minor: 200, permille: 200 })
   })
@@ -102,8 +102,8 @@ describe('the money that is free', () => {
 
   test('what came back counts for the oldest of the failed purchases', () => {
     const failed = [3, 2, 1].map((amountMinor) => ({ amountMinor }))
-    expect(stillOwed(failed, 4)).toEqual(failed.slice(0, 2))
-    expect(stillOwed(failed, 0)).toEqual([])
-    expect(stillOwed(failed, 6)).toEqual(failed)
+    expect(stillOwedBack(failed, 4)).toEqual(failed.slice(0, 2))
+    expect(stillOwedBack(failed, 0)).toEqual([])
+    expect(stillOwedBack(failed, 6)).toEqual(failed)
   })
 })

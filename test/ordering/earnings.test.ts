@@ -35,7 +35,7 @@ async function addedByHand({ db }: Pick<TestApp, 'db'>) {
     for (const line of lines.filter(({ orderId }) => orderId === order.id)) {
       const own = bought.filter(({ lineId }) => lineId === line.id)
       const of = { day: dayStart(order.receivedAt), product: line.productId ?? '' }
-      const none = { keys: 0, unpriced: 0, revenueMinor: 0, chargedMinor: 0, refundedMinor: 0, owedMinor: 0 }
+      const none = { keys: 0, unpriced: 0, revenueMinor: 0, chargedMinor: 0, refundedMinor: 0, owedBackMinor: 0 }
       const had = keys.filter(
         (key) => key.handedOverAt !== null && own.some(({ id, claim }) => id === key.purchaseId && claim === null),
       ).length
@@ -51,15 +51,14 @@ async function addedByHand({ db }: Pick<TestApp, 'db'>) {
         unpriced: price === null ? count : 0,
         revenueMinor: count * (price ?? 0),
       })
-      for (const one of own) rows.push({ ...of, ...none, currency: one.currency, ...chargesOf([one]), ...owed([one]) })
+      for (const one of own) rows.push({ ...of, ...none, currency: one.currency, ...chargesOf([one]) })
     }
   }
   return rows
 }
-const owed = (some: Parameters<typeof chargesOf>[0]) => ({ owedMinor: chargesOf(some).owedBackMinor })
 const plain = (sums: EarningSums[]) =>
-  sums.map(({ currency, keys, unpriced, revenueMinor, chargedMinor, refundedMinor, owedMinor }) =>
-    [currency, keys, unpriced, revenueMinor, chargedMinor, refundedMinor, owedMinor].join(' '),
+  sums.map(({ currency, keys, unpriced, revenueMinor, chargedMinor, refundedMinor, owedBackMinor }) =>
+    [currency, keys, unpriced, revenueMinor, chargedMinor, refundedMinor, owedBackMinor].join(' '),
   )
 
 /** Expects that the sums are those of the orders: by day, and by product and month. */

@@ -101,8 +101,8 @@ export const earningShape = {
   revenue: earned.describe('What customers paid for these keys, as the store states it'),
   charged: earned.describe('What the supplier charged'),
   refunded: earned.describe('What came back of that'),
-  owed: earned.describe('What it owes back for purchases that failed'),
-  cost: earned.describe('`charged` less `refunded` less `owed`'),
+  owedBack: earned.describe('What is owed back for purchases that failed'),
+  cost: earned.describe('`charged` less `refunded` less `owedBack`'),
 }
 const earnedOver = {
   sums: z.array(z.object({ currency, ...earningShape })).describe('By currency; currencies are never added up'),
@@ -160,7 +160,10 @@ const PERIODS_MAX = 400
 export const earningsQuery = {
   from: queryDay('The first day, in UTC (default: the 29th day before `to`)'),
   to: queryDay('The last day, in UTC (default: today)'),
-  by: choice(earningSteps, 'The periods of the rows: `day` (default), `week` from Monday to Sunday, `month`, or the `whole` time'),
+  by: choice(
+    earningSteps,
+    'The periods of the rows: `day` (default), `week` from Monday to Sunday, `month`, or the `whole` time',
+  ),
   group: choice(earningGroups, 'A row for each `store` or `product` of a period, or for all of them (`none`, default)'),
   store: inStore,
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { expectedMinor, fundsOf, stillOwed } from '../../domain/balance.ts'
+import { expectedMinor, fundsOf, stillOwedBack } from '../../domain/balance.ts'
 import { discrepancyLabels, runLabels } from '../../domain/labels.ts'
 import {
   allBalanceAccounts,
@@ -115,8 +115,8 @@ const Funds = view(
   }),
   withAmounts<FundsNow>,
 )
-const Owed = view(
-  component('OwedMoney', {
+const OwedBack = view(
+  component('OwedBackMoney', {
     currency,
     amount: amount.describe(
       'Charged for orders that failed or were taken back. No rise of the balance has shown it again',
@@ -125,24 +125,24 @@ const Owed = view(
       .array(
         view(
           z.object({ ...subject, supplierOrderId: words, since: at.describe('When it last changed') }),
-          withAmounts<OwedPurchase>,
+          withAmounts<OwedBackPurchase>,
         ),
       )
       .describe(`The failed ones, at most ${SHOWN_MAX}, newest first: what came back counts for the oldest`),
   }),
-  withAmounts<OwedNow>,
+  withAmounts<OwedBackNow>,
 )
 const Balance = z.object({
   balance: Reading.nullable(),
   account: Account.nullable(),
   funds: Funds.nullable().describe('What may be spent, and what waits for money; null before the first reading'),
-  owed: Owed.nullable().describe('What the supplier owes; null before the first reading'),
+  owedBack: OwedBack.nullable().describe('What is owed back; null before the first reading'),
   ...pageBothWays(Movement).shape,
 })
 
 type RowBy<S extends (...args: never[]) => unknown> = RowOf<ReturnType<S>>
 type WaitingPurchase = RowBy<typeof waitingForMoney>
-type OwedPurchase = RowBy<typeof failedCharges>
+type OwedBackPurchase = RowBy<typeof failedCharges>
 
 /** Reads what may be spent of the balance, and what waits for money: one account of both, so that they never contradict each other. */
 async function fundsNow(db: Pick<Database, 'query'>, { readAt, currency, amountMinor }: BalanceReading) {
@@ -165,15 +165,15 @@ async function fundsNow(db: Pick<Database, 'query'>, { readAt, currency, amountM
 }
 type FundsNow = Awaited<ReturnType<typeof fundsNow>>
 
-async function owedNow(db: Pick<Database, 'query'>, { currency, owedBackMinor }: BalanceAccount) {
+async function owedBackNow(db: Pick<Database, 'query'>, { currency, owedBackMinor }: BalanceAccount) {
   const [uncounted, failed] = await Promise.all([
     first(db, uncountedReturns(currency)),
     db.query(failedCharges(currency, SHOWN_MAX)),
   ])
   const amountMinor = owedBackMinor + (uncounted?.total ?? 0)
-  return { currency, amountMinor, purchases: stillOwed(failed, amountMinor) }
+  return { currency, amountMinor, purchases: stillOwedBack(failed, amountMinor) }
 }
-type OwedNow = Awaited<ReturnType<typeof owedNow>>
+type OwedBackNow = Awaited<ReturnType<typeof owedBackNow>>
 
 /** The operations of the comparisons with the supplier: orders with purchases, and the balance with the cost of purchases. */
 export function sweepOperations({ ordering: { db }, sweeps }: ApiContext) {
@@ -217,15 +217,17 @@ export function sweepOperations({ ordering: { db }, sweeps }: ApiContext) {
       success: { 200: 'As of the last reading' },
       async handle({ query }) {
         const [[reading], accounts] = await Promise.all([db.query(latestBalance()), db.query(allBalanceAccounts())])
-        if (!reading) return ok({ balance: null, account: null, funds: null, owed: null, items: [], next: null, previous: null })
+        if (!reading) {
+          return ok({ balance: null, account: null, funds: null, owedBack: null, items: [], next: null, previous: null })
+        }
         const { currency } = reading
         const account = accounts.find((one) => one.currency === currency) ?? null
-        const [rows, funds, owed] = await Promise.all([
+        const [rows, funds, owedBack] = await Promise.all([
           db.query(listMovements({ ...query, currency, limit: query.limit + 1 })),
           fundsNow(db, reading),
-          account && owedNow(db, account),
+          account && owedBackNow(db, account),
         ])
-        return ok({ balance: reading, account, funds, owed, ...pageOf(rows, query, byId) })
+        return ok({ balance: reading, account, funds, owedBack, ...pageOf(rows, query, byId) })
       },
     }),
     listDiscrepancies: listOperation({

@@ -2,7 +2,7 @@
 -- summed again from orders, purchases and keys.
 create table earnings (
   at integer not null,
-  until integer not null,
+  end_at integer not null,
   store text not null,
   product_id text not null,
   currency text not null,
@@ -11,8 +11,8 @@ create table earnings (
   revenue_minor integer not null,
   charged_minor integer not null,
   refunded_minor integer not null,
-  owed_minor integer not null,
-  primary key (at, until, store, product_id, currency)
+  owed_back_minor integer not null,
+  primary key (at, end_at, store, product_id, currency)
 ) strict;
 create index earnings_of_stores on earnings (at) where product_id = '';
 
@@ -27,24 +27,24 @@ create table monthly_earnings (
   revenue_minor integer not null,
   charged_minor integer not null,
   refunded_minor integer not null,
-  owed_minor integer not null,
-  primary key (at, store, product_id, currency)
+  owed_back_minor integer not null,
+  primary key (at, product_id, store, currency)
 ) strict;
 create index monthly_earnings_by_margin
-  on monthly_earnings (at, (revenue_minor - charged_minor + refunded_minor + owed_minor), product_id, store, currency);
+  on monthly_earnings (at, (revenue_minor - charged_minor + refunded_minor + owed_back_minor), product_id, store, currency);
 
 -- Times whose sums are out of date, because an order of that time has changed.
 create table stale_earnings (
   at integer not null,
-  until integer not null,
+  end_at integer not null,
   due_at integer not null,
   changes integer not null,
-  primary key (at, until)
+  primary key (at, end_at)
 ) strict;
 create index stale_earnings_due on stale_earnings (due_at);
 -- Orders that are stored already are summed day by day once the service runs.
-insert into stale_earnings (at, until, due_at, changes)
+insert into stale_earnings (at, end_at, due_at, changes)
   select distinct received_at - received_at % 86400000, received_at - received_at % 86400000 + 86400000, 0, 0 from store_orders;
 
 -- Purchases that failed after they were charged are few of many.
-create index purchases_failed_charged on purchases (id) where state = 'failed' and amount_minor > 0;
+create index purchases_failed_charged on purchases (state, id) where state = 'failed' and amount_minor > 0;
