@@ -13,7 +13,7 @@ import {
 import { grouped } from '../domain/figures.ts'
 import { type Html, html, type Piece } from '../domain/html.ts'
 import type { AnswerOf } from '../http/api/table.ts'
-import { dayField, filters, selectField } from './forms.ts'
+import { filters, selectField, timeField } from './forms.ts'
 import { type Duty, duties, figures, notice, section, steps, tabs } from './lists.ts'
 import { mark } from './marks.ts'
 import { orderPath } from './orders.ts'
@@ -56,7 +56,7 @@ export const moneyPage: Page = {
     const spans = [7, 30, 90].map((days) => [day(now - (days - 1) * DAY_MS), `${days} days`] as const)
     const storeOptions = [['', 'all stores'] as const, ...names]
     const chosenTime = to === day(now) ? from : ''
-    const ofTime = html`${filters('/money', html`${dayField('From', 'from', from)}${dayField('To', 'to', to)}${selectField({ label: 'Store', name: 'store', chosen: store, options: storeOptions })}${selectField({ label: 'By', name: 'by', chosen: by, options: ['day', 'week', 'month'] })}`)}${tabs('Time', spans, chosenTime, (days) => linkTo('/money', { from: days }))}${earnedFigures(periods).map(figures)}${plotOf(periods)}`
+    const ofTime = html`${filters('/money', html`${timeField('From', 'from', from, 'days')}${timeField('To', 'to', to, 'days')}${selectField({ label: 'Store', name: 'store', chosen: store, options: storeOptions })}${selectField({ label: 'By', name: 'by', chosen: by, options: ['day', 'week', 'month'] })}`)}${tabs('Time', spans, chosenTime, (days) => linkTo('/money', { from: days }))}${earnedFigures(periods).map(figures)}${plotOf(periods)}`
     const shop = (row: Row) => html`<bdi>${storeName(names, row.store ?? '')}</bdi>`
     const product = (row: Row) =>
       html`<bdi>${row.name ?? row.sku ?? 'no longer sold'}</bdi><small>${row.sku}${names.size > 1 && html` in ${shop(row)}`}</small>`
@@ -68,7 +68,7 @@ ${figures([...marginFigures('week', weeks.items), ...marginFigures('month', mont
 ${moneyAtSupplier(balance, now)}
 ${section('span-h', `${dayIn(from, now)} to ${dayIn(to, now)}`, ofTime, saveAs({ from, to }))}
 ${section('st-h', 'By store', earned(stores.items, 'Store', shop), saveAs(whole))}
-${section('pr-h', `By product, ${dayIn(first, 0).slice(6)}`, html`${earned(products.items, 'Product', product)}${pager('/money', query, products.next)}`, saveAs(month))}`,
+${section('pr-h', `By product, ${dayIn(first, 0).slice(6)}`, html`${earned(products.items, 'Product', product)}${pager('/money', query, { next: products.next, previous: null })}`, saveAs(month))}`,
     }
   },
 }

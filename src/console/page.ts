@@ -34,8 +34,6 @@ export interface Page extends NavigationEntry {
    * browser loads the page again.
    */
   parts?: Record<string, (visit: Visit) => Promise<Html | undefined>>
-  /** Returns what the page lists as a file, at the path of the page with `.csv` behind it. */
-  file?: (visit: Visit) => Promise<SentFile>
 }
 
 export const navigationGroups = ['', 'Needs attention', 'Selling', 'Supplier', 'This installation'] as const

@@ -2,8 +2,9 @@
 import { INVITATION_MS, personRoles } from '../access/sessions.ts'
 import { RANK } from '../access/tokens.ts'
 import { type Html, html, type Piece } from '../domain/html.ts'
+import { outcomesOf } from '../http/answers.ts'
 import type { AnswerOf, ItemOf } from '../http/api/table.ts'
-import { act, doToEach, hidden, maybeReason, maybeReasonField, needsRole, notNow, pick, textField } from './forms.ts'
+import { act, hidden, maybeReason, maybeReasonField, needsRole, notNow, pick, textField } from './forms.ts'
 import { facts, notice, section } from './lists.ts'
 import { mark } from './marks.ts'
 import { byAdmin, byOperator, done, type Page, type Shown, type Visit } from './page.ts'
@@ -30,11 +31,8 @@ export const peoplePage: Page = {
     'end-sessions': byAdmin(async ({ call, caller, form }) => {
       const name = form.get('person') ?? ''
       const open = (await call('listSessions')).items.filter((one) => one.name === name && one.id !== caller.id)
-      const ended = await doToEach(
-        open.map(({ id }) => id),
-        (id) => call('endSession', { path: { id } }),
-      )
-      const text = `${countedInWords(ended, 'session')} of ${name}. Signing in again needs a new link.`
+      const each = await outcomesOf(open, ({ id }) => call('endSession', { path: { id } }))
+      const text = `${countedInWords(each.filter(({ is }) => is === 'done').length, 'session')} of ${name}. Signing in again needs a new link.`
       return done('Ended', text, pathTo(name))
     }),
     remove: byAdmin(async ({ call, form }) => {

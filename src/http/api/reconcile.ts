@@ -218,7 +218,15 @@ export function sweepOperations({ ordering: { db }, sweeps }: ApiContext) {
       async handle({ query }) {
         const [[reading], accounts] = await Promise.all([db.query(latestBalance()), db.query(allBalanceAccounts())])
         if (!reading) {
-          return ok({ balance: null, account: null, funds: null, owedBack: null, items: [], next: null, previous: null })
+          return ok({
+            balance: null,
+            account: null,
+            funds: null,
+            owedBack: null,
+            items: [],
+            next: null,
+            previous: null,
+          })
         }
         const { currency } = reading
         const account = accounts.find((one) => one.currency === currency) ?? null
