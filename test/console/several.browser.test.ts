@@ -1,5 +1,4 @@
-/** Three tasks of several things at once, in a browser, each in three clicks from the first page; with and without JavaScript. */
-import type { Page } from 'playwright-core'
+/** Several things at once, in a browser: what is selected, and how the lists look. */
 import { afterAll, describe, expect, test } from 'vitest'
 import { closeBrowser, expectAccessible, hasBrowser, openPage, signInto, skipText } from '../support/browser.ts'
 import { openAfterOutage, openDead, openHeld, openReviews } from '../support/several-world.ts'
@@ -8,63 +7,7 @@ afterAll(closeBrowser)
 
 const { SCREENSHOTS } = process.env
 
-/** Clicks, and counts them. */
-function clicksOn(page: Page) {
-  let count = 0
-  return {
-    link: async (name: string | RegExp) => {
-      count += 1
-      await page.getByRole('link', { name }).first().click()
-    },
-    button: async (name: string) => {
-      count += 1
-      await page.getByRole('button', { name, exact: true }).first().click()
-    },
-    count: () => count,
-  }
-}
-
 describe.skipIf(!hasBrowser)(`several things at once, in a browser (${hasBrowser ? 'Chromium' : skipText})`, () => {
-  test.each([true, false])('retries everything that failed by an outage, JavaScript %s', async (hasScript) => {
-    const world = await openAfterOutage()
-    const page = await openPage({ hasScript })
-    await signInto(page, world, 'operator')
-    const clicks = clicksOn(page)
-    await clicks.link(/^Outage 4$/)
-    await page.getByText(/At most [\d.]+ EUR for all 4\./).waitFor()
-    await page.getByLabel('Reason, for the audit log').fill('the supplier was away')
-    await clicks.button('Retry what is selected')
-    await page.getByRole('heading', { name: '4 of 4 retried' }).waitFor()
-    expect(clicks.count()).toBeLessThanOrEqual(3)
-    if (hasScript) await expectAccessible(page)
-  })
-
-  test.each([true, false])('approves three held prices, JavaScript %s', async (hasScript) => {
-    const world = await openHeld()
-    const page = await openPage({ hasScript })
-    await signInto(page, world, 'operator')
-    const clicks = clicksOn(page)
-    await clicks.link(/^Held prices/)
-    await page.getByLabel('Reason, for the audit log').first().fill('the supplier confirmed them')
-    await clicks.button('Release what is selected')
-    await page.getByRole('heading', { name: '3 of 3 released' }).waitFor()
-    expect(clicks.count()).toBeLessThanOrEqual(3)
-    await page.getByRole('link', { name: 'Back to the list' }).click()
-    await page.getByText('No price waits for a person.').waitFor()
-  })
-
-  test.each([true, false])('sends all dead letters of one store again, JavaScript %s', async (hasScript) => {
-    const world = await openDead(3)
-    const page = await openPage({ hasScript })
-    await signInto(page, world, 'operator')
-    const clicks = clicksOn(page)
-    await clicks.link(/^Dead letters/)
-    await clicks.link('Main store')
-    await clicks.button('Send again what is selected')
-    await page.getByRole('heading', { name: '3 of 3 sent again' }).waitFor()
-    expect(clicks.count()).toBeLessThanOrEqual(3)
-  })
-
   test('a list from which a person selects keeps what is selected, and a link selects none', async () => {
     const world = await openAfterOutage(2)
     const page = await openPage()
