@@ -126,7 +126,7 @@ describe('the proxy file', () => {
     const readers = sources.filter(
       (file) => file.endsWith('.ts') && /x-forwarded|trust proxy/i.test(read(`src/${file}`)),
     )
-    expect(readers).toEqual(['config/config.ts', 'http/server.ts'])
+    expect(readers).toEqual(['config/config.ts', 'console/console.ts', 'http/server.ts'])
   })
 
   test('states the address of the sender itself, and neither logs nor compresses pages of keys, also in the file of the load balancer', () => {

@@ -23,6 +23,7 @@ export const auditWords: Record<string, string> = {
   'claim.refused': 'refused another key',
   'console.end_session': 'ended a session of the console',
   'console.link': 'made a link to sign in',
+  'console.remove_person': 'removed a person',
   'console.sign_in': 'signed in',
   'console.sign_out': 'signed out',
   'database.move': 'moved the database to another server',

@@ -222,6 +222,8 @@ const groups: Record<string, { description: string; pieces: string[] }> = {
       'freeze',
       'unfreeze',
       'balance',
+      'money',
+      'search',
       'backups',
       'keys',
       'settings',

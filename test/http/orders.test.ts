@@ -164,7 +164,7 @@ describe('seeing an order', () => {
     }
     expect(references).toEqual(['r5', 'r4', 'r3', 'r2', 'r1'])
     const other = await world.ask('GET', `/orders?store=${OTHER_STORE}`)
-    expect(other.body.data).toEqual({ items: [], next: null })
+    expect(other.body.data).toEqual({ items: [], next: null, previous: null })
   })
 
   test('lists a store its own orders with their lines, to compare with its own books, and no other order', async () => {
