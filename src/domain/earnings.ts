@@ -195,20 +195,27 @@ export const earnedFigures = (earned: Earned): EarnedFigure[][] =>
     const stated = unpriced > 0 ? `the price of ${counted(unpriced, 'key')} is not stated` : 'as the stores state it'
     return [
       { name: 'Revenue', value: grouped(sum.revenue), unit, beside: stated },
-      { name: 'Cost, net', value: grouped(sum.cost), unit, beside: `${backText(sum)} came back or is owedBack` },
+      { name: 'Cost, net', value: grouped(sum.cost), unit, beside: `${backText(sum)} came back or is owed back` },
       marginFigure('Margin', earned),
       { name: 'Keys', value: grouped(keys), unit: '', beside: 'that the stores have' },
     ]
   })
 
 /** `You earned 8,522.00 EUR in 30 days, 21.5 % of the revenue.` @param from the first day, `to` the last one */
-export function earnedText({ from, to, ...earned }: Earned & { from: string; to: string }): string {
+export function earnedText({
+  from,
+  to,
+  incompleteFrom,
+  ...earned
+}: Earned & { from: string; to: string; incompleteFrom: string | null }): string {
   const { margin, sums } = earned
   const days = counted((Date.parse(to) - Date.parse(from)) / DAY_MS + 1, 'day')
   if (!margin && sums[0] && sums.length === 1) {
     return `${money(sums[0].cost, sums[0].currency)} was spent in ${days}. The stores state no price.`
   }
-  if (!margin) return sums.length === 0 ? `Nothing was sold in ${days}.` : `Money of ${days}, in several currencies`
+  if (sums.length === 0)
+    return incompleteFrom === null ? `Nothing was sold in ${days}.` : `Money of ${days}, being summed`
+  if (!margin) return `Money of ${days}, in several currencies`
   const isLoss = margin.amount.startsWith('-')
   const amount = money(margin.amount.replace('-', ''), margin.currency)
   return isLoss ? `You lost ${amount} in ${days}.` : `You earned ${amount} in ${days}, ${shareText(earned)}.`

@@ -1,4 +1,5 @@
 /** A realistic day of an installation, lived through by the flows with the clock moved by hand: what pictures and tests of pages show. */
+import { sumEarnings } from '../../src/ordering/earnings.ts'
 import { type ApiWorld, OTHER_STORE, openApi } from './api-world.ts'
 import { insertDeliveries } from './console-data.ts'
 import { STORE } from './test-app.ts'
@@ -72,6 +73,7 @@ export async function openBusyDay() {
       await sync()
     }
     await runtime.hourly.write()
+    await sumEarnings(world.ordering)
     await world.ordering.checkBalance()
     if (hour === 20) await ask('POST', '/sweeps')
   }

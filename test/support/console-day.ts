@@ -1,4 +1,5 @@
 /** A day of an installation: every page of the console has something to show. */
+import { sumEarnings } from '../../src/ordering/earnings.ts'
 import { insertDiscrepancy } from '../../src/storage/discrepancies.ts'
 import { insertOfferChanges } from '../../src/storage/offers.ts'
 import { listOutbox, markEffectDead } from '../../src/storage/outbox.ts'
@@ -67,6 +68,7 @@ export async function openDay(options: ApiOptions = {}) {
   await world.ordering.checkBalance()
   await ask('POST', '/freeze', { body: { reason: 'checking prices' } })
   await world.runtime.hourly.write()
+  await sumEarnings(world.ordering)
   await world.alertRound()
   return world
 }
