@@ -85,17 +85,24 @@ const rowOf = (item: WaitingItem): Row => {
   return [`${numberOf(item)}, ${item.name ?? item.sku}`, help, purchaseId ?? '', updateId ?? '', most ?? '']
 }
 
+/** The help that can be given to several lines at once. Of reviews and ceilings a person reads first, each on a page of its own. */
+const atOnce = ['retry', 'try_now', 'look_now', 'send_again'] as const satisfies (WaitingItem['help'] &
+  keyof typeof severalLabels)[]
+type AtOnce = (typeof atOnce)[number]
+const isAtOnce = (item: WaitingItem): item is WaitingItem & { help: AtOnce } =>
+  (atOnce as readonly string[]).includes(item.help)
+
 /** Returns the lines that can be selected, on the page of one cause: one thing can be done about all of them at once. */
 function selectable(items: readonly WaitingItem[], { caller, query }: Visit) {
-  const those = items.filter(({ cause, help }) => help in severalLabels && cause === query.get('cause'))
+  const those = items.filter(isAtOnce).filter(({ cause }) => cause === query.get('cause'))
   return caller.role === 'viewer' ? [] : those.filter(({ help }) => help === those[0]?.help).slice(0, AT_ONCE)
 }
 
 /** Draws the form for the lines of one cause. */
-function severalPart(items: readonly WaitingItem[], visit: Visit): Html | undefined {
+function severalPart(items: ReturnType<typeof selectable>, visit: Visit): Html | undefined {
   const [first] = items
   if (!first) return undefined
-  const label = severalLabels[first.help as keyof typeof severalLabels]
+  const label = severalLabels[first.help]
   const sum = (name: 'most' | 'charged') => sumText(items.map((item) => [item[name], item.chargedCurrency]))
   const most = sum('most') ? `At most ${sum('most')} for all ${items.length}. ` : ''
   const lost = first.help === 'retry' && sum('charged')
@@ -114,9 +121,9 @@ function rowsOf(items: readonly WaitingItem[], visit: Visit, stores: StoreNames,
   const one = others.length === 0 ? first : undefined
   const paidOf = ({ paid, currency }: WaitingItem): Piece =>
     paid !== null && one ? html`${money(paid, null)}<span class="unit"> ${one}</span>` : money(paid, currency)
-  const those = selectable(items, visit)
+  const those = new Set<WaitingItem>(selectable(items, visit))
   const row = (item: WaitingItem) =>
-    html`<tr role="row"><th scope="row" role="rowheader">${those.includes(item) && tick(visit, 'several', rowOf(item), true)}<a href="${orderPath(item)}"><bdi>${numberOf(item)}</bdi></a><small><bdi>${storeName(stores, item.store)}</bdi></small></th><td role="cell"><bdi>${item.name ?? item.sku}</bdi><small>${item.missing} of ${item.units} ${item.units === 1 ? 'key' : 'keys'}</small></td><td role="cell" class="num">${paidOf(item)}</td><td role="cell" data-label="Waiting since">${clockTag(item.since, now, 'minutes')}<small>${ageTag(item.since, now)}</small></td><td role="cell" class="cause"><span>${stateMark(waitLabels[item.cause])}<small>${detailOf(item, now)}</small></span></td><td role="cell" class="do">${helpOf(item, visit, at)}</td></tr>\n`
+    html`<tr role="row"><th scope="row" role="rowheader">${those.has(item) && tick(visit, 'several', rowOf(item), true)}<a href="${orderPath(item)}"><bdi>${numberOf(item)}</bdi></a><small><bdi>${storeName(stores, item.store)}</bdi></small></th><td role="cell"><bdi>${item.name ?? item.sku}</bdi><small>${item.missing} of ${item.units} ${item.units === 1 ? 'key' : 'keys'}</small></td><td role="cell" class="num">${paidOf(item)}</td><td role="cell" data-label="Waiting since">${clockTag(item.since, now, 'minutes')}<small>${ageTag(item.since, now)}</small></td><td role="cell" class="cause"><span>${stateMark(waitLabels[item.cause])}<small>${detailOf(item, now)}</small></span></td><td role="cell" class="do">${helpOf(item, visit, at)}</td></tr>\n`
   const heads = ['Order', 'Product', one ? `Paid, ${one}` : 'Paid', 'Waiting since', 'Cause']
   return html`<table class="rows queue" role="table"><caption class="hide">Customers waiting, the longest first</caption>
 <thead role="rowgroup"><tr role="row">${heads.map((head, index) => html`<th scope="col" role="columnheader"${index === 2 && html` class="num"`}>${head}</th>`)}<th scope="col" role="columnheader"><span class="hide">What helps</span></th></tr></thead>
@@ -198,9 +205,10 @@ export const queueActions: Record<string, Action> = {
 /** Does for each selected line what its button does alone. */
 const several = byOperator(async (visit) => {
   const { call, form } = visit
-  const waits = new Map((await call('viewWaiting')).items.map((item) => [textOf(rowOf(item)), item]))
+  const { items } = await call('viewWaiting')
+  const waits = new Map(items.filter(isAtOnce).map((item) => [textOf(rowOf(item)), item]))
   const [help = ''] = form.getAll('row').map((text) => text.split('\t')[1])
-  const label = severalLabels[help as 'retry'] ?? severalLabels.look_now
+  const label = severalLabels[atOnce.find((one) => one === help) ?? 'look_now']
   return doToEach(visit, label, '/waiting', async (row) => {
     const item = waits.get(textOf(row))
     if (item?.help !== help) return { changed: 'it does not wait for this any more' }

@@ -137,6 +137,20 @@ test('only those that are selected are retried, and a reason is asked for', asyn
   expect(await audited(world, 'purchase.retry')).toEqual([[(rows[0] ?? '').split('\t')[2], 'why']])
 })
 
+test('a queue of reviews or of ceilings offers nothing at once, and says of none that it was decided or released', async () => {
+  const world = await openReviews(2)
+  const { page, act } = peopleOf(world)
+  const { text } = await page('operator', '/waiting?cause=review')
+  expect(readIn(text)).toContain('Decide')
+  expect(boxesIn(text)).toEqual([])
+  expect(readIn(text)).not.toContain('several at once')
+  const { items } = (await world.ask('GET', '/waiting?cause=review')).body.data
+  const row = items.map(({ reference, name, help, purchaseId }) => `${reference}, ${name}\t${help}\t${purchaseId}\t\t`)
+  const result = await act('operator', '/waiting/several?cause=review', { row, reason: 'given back' })
+  expect(readIn(result.text)).toContain('0 of 2')
+  expect(await audited(world, 'purchase.check')).toEqual([])
+})
+
 test('held prices are released as they were shown, and one that has changed since is left and named', async () => {
   const world = await openHeld()
   const { page, act } = peopleOf(world)
