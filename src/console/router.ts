@@ -21,7 +21,7 @@ import { createGuesses, networkOf } from '../http/networks.ts'
 import { type Operation, performerOf, sendFile } from '../http/operation.ts'
 import type { Log } from '../log.ts'
 import { assetsRouter } from './assets.ts'
-import { isFromElsewhere, isFromOwnPage } from './guard.ts'
+import { isDownload, isFromElsewhere, isFromOwnPage } from './guard.ts'
 import { framed, landing, refusalPart, refusalTitle, standing } from './layout.ts'
 import { digestOf, withDigest } from './live.ts'
 import { sendMarkup } from './markup-answer.ts'
@@ -114,8 +114,11 @@ export function consoleRouter(parts: RouterParts): Router {
 
   const handlerOf = ({ page, role, action, part, file }: Route): RequestHandler => {
     return async (request, response) => {
+      if (file && !isDownload(request.headers, origins().get(request.headers.host ?? '') ?? '')) {
+        throw new ConsoleRefusal(403, 'A file is downloaded on a page of the console itself.')
+      }
       const caller = await callerOf(request)
-      if (!caller) return sendSignedOut(request, response, action || part ? undefined : askedPage(address()))
+      if (!caller) return sendSignedOut(request, response, action || part || file ? undefined : askedPage(address()))
       assertAllowed(caller, { people: role })
       const visit = visits.open(request, caller, action && (await readForm(request, response)))
       if (part) {

@@ -274,6 +274,32 @@ describe('a person who is signed in', () => {
     }
   })
 
+  test('downloads nothing by a link of another site, which would leave an entry in the audit', async () => {
+    const world = await openWorld()
+    const cookie = await signedIn(world, 'admin')
+    const ask = (site: string | null, headers = {}) =>
+      visit(world.address, '/orders.csv', { cookie, site, headers: { ...followed, ...headers } })
+    const exports = async () =>
+      (await world.db.query(build.select().from(audit))).filter(({ action }) => action === 'order.export')
+    const elsewhere = { referer: 'http://127.0.0.1:1/orders' }
+    for (const answer of [
+      await ask('cross-site'),
+      await ask('same-site'),
+      await ask(null),
+      await ask(null, elsewhere),
+    ]) {
+      expect(answer.status).toBe(403)
+      expect(answer.headers['content-disposition']).toBeUndefined()
+    }
+    expect(await exports()).toEqual([])
+    const own = { referer: `${world.address}/orders?state=open` }
+    for (const answer of [await ask('same-origin'), await ask('none'), await ask(null, own)])
+      expect(answer.status).toBe(200)
+    expect(await exports()).toHaveLength(3)
+    const signedOut = await visit(world.address, '/orders.csv')
+    expect([signedOut.status, signedOut.headers['set-cookie']]).toEqual([401, undefined])
+  })
+
   test('writes nothing for another site, also by a form that navigates', async () => {
     const world = await openWorld()
     const cookie = await signedIn(world, 'admin')
