@@ -5,7 +5,8 @@ import { type HoldReason, holdReasons } from '../domain/hold.ts'
 import { type Html, html, type Piece } from '../domain/html.ts'
 import { decisionLabels, holdLabels, severalLabels } from '../domain/labels.ts'
 import { sumText } from '../domain/money.ts'
-import type { ItemOf } from '../http/api/table.ts'
+import { Failure } from '../errors.ts'
+import type { AnswerOf, ItemOf } from '../http/api/table.ts'
 import { selectField } from './forms.ts'
 import { listPage, type Seen } from './list-page.ts'
 import { type Tab, tabs } from './lists.ts'
@@ -56,17 +57,28 @@ export const reviewsPage = listPage({
   below: (seen) => (seen.items.length > 1 || seen.visit.faults.size > 0) && seen.mayAct && severalPart(seen),
   actions: {
     several: byOperator((visit) => {
-      const body = { decision: visit.form.get('decision') ?? '', reason: visit.form.get('reason') ?? '' }
+      const decision = visit.form.get('decision') ?? ''
+      const body = { decision, reason: visit.form.get('reason') ?? '' }
       return doToEach(visit, severalLabels.decide, '/reviews', async ([, id, changedAt = '']) => {
         const evidence = await visit.call('viewEvidence', { path: { id } })
         if (evidence.purchase.changedAt !== changedAt) {
           return { changed: decidedSince(evidence, changedAt, visit)?.text ?? 'look at it again' }
         }
+        const warning = warningOf(evidence, decision)
+        if (warning) throw new Failure('conflict', `${warning}: decide on it on its own page`)
         return visit.call('decidePurchase', { path: { id }, version: evidence.evidenceVersion, body })
       })
     }),
   },
 })
+
+/** Returns what a person must know before a decision, and what the page of the review says with it; the list does not. */
+function warningOf({ purchase, orders, keys }: AnswerOf<'viewEvidence'>, decision: string): string | undefined {
+  if (orders.some(({ own }) => !own)) return 'another order of the supplier was seen for it'
+  if (decision === 'close') return undefined
+  if (purchase.cancelRequestedAt !== null) return 'its order was cancelled'
+  return keys.elsewhere.length > 0 ? 'a key of it is on another purchase too' : undefined
+}
 
 /** Draws the decisions that can be taken on several purchases: those that name no order. */
 function severalPart({ visit, items }: Seen<'listPurchases'>): Html {

@@ -231,6 +231,20 @@ test('several reviews are decided at once; a colleague’s decision stands, and 
   expect((await fromElsewhere(world, '/reviews/several', row)).status).toBe(403)
 })
 
+test('what a customer has cancelled is not bought again beside others, but may be closed', async () => {
+  const world = await openReviews(2)
+  const { page, act } = peopleOf(world)
+  await world.ask('POST', `/orders/1001/cancel?store=${STORE}`, { body: {} })
+  const row = rowsIn((await page('operator', '/reviews')).text)
+  const again = { row, decision: 'buy_again', reason: 'no key came' }
+  const result = await act('operator', '/reviews/several', again)
+  expect(readIn(result.text)).toContain('1 of 2 decided')
+  expect(readIn(result.text)).toContain('refused Its order was cancelled: decide on it on its own page.')
+  expect(await audited(world, 'purchase.buy_again')).toHaveLength(1)
+  const closed = await act('operator', '/reviews/several', { row, decision: 'close', reason: 'it was cancelled' })
+  expect(readIn(closed.text)).toContain('1 of 2 decided')
+})
+
 test('a decision that a purchase does not allow is refused for it alone, with the reason', async () => {
   const world = await openReviews(2)
   const { page, act } = peopleOf(world)
