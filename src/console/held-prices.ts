@@ -41,10 +41,12 @@ export const heldPricesPage = listPage({
     several: byOperator((visit) => {
       const does = visit.form.get('do') === 'ignore' ? 'ignore' : 'release'
       const reason = visit.form.get('reason') ?? ''
-      return doToEach(visit, severalLabels[does], '/held-prices', ([, store, price, variant]) => {
+      return doToEach(visit, severalLabels[does], '/held-prices', async ([, store, price = '', variant]) => {
         const path = { store, variant }
-        if (does === 'ignore') return visit.call('ignoreListing', { path, body: { reason } })
-        return visit.call('releaseListing', { path, body: { price, reason } })
+        if (does === 'release') return visit.call('releaseListing', { path, body: { price, reason } })
+        const { state, wantedPrice } = await visit.call('viewStoreListing', { path })
+        if (state !== 'held' || (wantedPrice ?? '') !== price) return { changed: 'this price does not wait any more' }
+        return visit.call('ignoreListing', { path, body: { reason } })
       })
     }),
   },

@@ -186,6 +186,19 @@ test('held prices are refused at once: their listings are left alone from then o
   expect(readIn((await page('operator', '/held-prices')).text)).toContain('One price jumped')
 })
 
+test('a listing whose price a colleague released meanwhile is not ignored', async () => {
+  const world = await openHeld()
+  const { page, act } = peopleOf(world)
+  const row = rowsIn((await page('operator', '/held-prices')).text)
+  const [, store, price, variant] = (row[0] ?? '').split('\t')
+  await world.ask('POST', `/stores/${store}/listings/${variant}/release`, { body: { price, reason: 'it is right' } })
+  await world.publish()
+  const result = await act('operator', '/held-prices/several', { row, reason: 'not at that cost', do: 'ignore' })
+  expect(readIn(result.text)).toContain('2 of 3 ignored')
+  expect(readIn(result.text)).toContain('This price does not wait any more.')
+  expect((await world.ask('GET', `/stores/${store}/listings/${variant}`)).body.data.state).toBe('synced')
+})
+
 test('dead letters of one store are sent again, and one that left meanwhile is not sent twice', async () => {
   const world = await openDead(3)
   const { page, act } = peopleOf(world)
