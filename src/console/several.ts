@@ -66,7 +66,8 @@ export async function doToEach(
 ): Promise<Shown> {
   const rows = await outcomesOf(selectedRows(form, isReasoned), act)
   const of = Map.groupBy(rows, ({ is }) => is)
-  const [done = 0, changed = 0, refused = 0] = (['done', 'changed', 'refused'] as const).map((is) => of.get(is)?.length)
+  const counts = (['done', 'changed', 'refused', 'unknown'] as const).map((is) => of.get(is)?.length)
+  const [done = 0, changed = 0, refused = 0, unknown = 0] = counts
   const results = table<(typeof rows)[number]>({
     caption: 'What became of each',
     rows,
@@ -76,7 +77,7 @@ export async function doToEach(
       ['Why', ({ why }) => (typeof why === 'string' ? sentenceOf(why) : why)],
     ],
   })
-  const main = html`<header class="title"><h1>${done} of ${rows.length} ${said}</h1><p>${done > 0 && next}${changed > 0 && ` ${countedInWords(changed, 'had', 'had')} changed meanwhile: nothing was done.`}${refused > 0 && ` ${countedInWords(refused, 'was', 'were')} refused.`}</p></header>
+  const main = html`<header class="title"><h1>${done} of ${rows.length} ${said}</h1><p>${done > 0 && next}${changed > 0 && ` ${countedInWords(changed, 'had', 'had')} changed meanwhile: nothing was done.`}${refused > 0 && ` ${countedInWords(refused, 'was', 'were')} refused.`}${unknown > 0 && ` ${countedInWords(unknown, 'is', 'are')} unknown: look whether it was done before you do it again.`}</p></header>
 ${section('each-h', 'Each of them', html`${results}<p><a class="button" href="${withQuery(at, query)}">Back to the list</a></p>`)}`
   return { title: 'What became of them', main }
 }

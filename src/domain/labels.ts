@@ -473,6 +473,7 @@ export const outcomeLabels = {
   done: { word: 'done', sign: 'done' },
   changed: { word: 'changed meanwhile', sign: 'held' },
   refused: { word: 'refused', sign: 'stop' },
+  unknown: { word: 'unknown', sign: 'review' },
 } as const satisfies Record<string, Omit<Label, 'means'>>
 
 /** What a person can do to several things at once. */

@@ -126,10 +126,13 @@ const refusals: readonly (ApiError & { status: number })[] = [
 /** With these reasons, an operation says that what it was asked for is not as it was any more. */
 const CHANGED: readonly unknown[] = ['changed', 'not_held', 'evidence_changed', 'not_decidable']
 
-/** What became of one of several things. `why` says why it was refused, or how it had changed. */
+/**
+ * What became of one of several things. `why` says why it was refused, how it had changed, or why nobody knows. Unknown is that which may
+ * be done or not, because an answer was lost.
+ */
 export interface Outcome<R> {
   row: R
-  is: 'done' | 'changed' | 'refused'
+  is: 'done' | 'changed' | 'refused' | 'unknown'
   why?: Piece
 }
 
@@ -148,10 +151,11 @@ export async function outcomesOf<R>(rows: readonly R[], act: (row: R) => Promise
       const isChanged = typeof answer === 'object' && answer !== null && 'changed' in answer
       outcomes.push(isChanged ? { row, is: 'changed', why: answer.changed as Piece } : { row, is: 'done' })
     } catch (error) {
-      if (!(error instanceof Failure)) faults.push(error)
+      if (!(error instanceof Failure) || error.code === 'internal') faults.push(error)
       else {
         const isChanged = error.code === 'not_found' || CHANGED.includes(error.reason)
-        outcomes.push({ row, is: isChanged ? 'changed' : 'refused', why: error.message })
+        const is = isChanged ? 'changed' : error.code === 'unknown_outcome' ? 'unknown' : 'refused'
+        outcomes.push({ row, is, why: error.message })
       }
     }
   }

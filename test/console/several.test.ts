@@ -1,5 +1,7 @@
 /** Several things at once: each row is done, refused with its reason, or had changed meanwhile, and nothing is done twice. */
 import { expect, test } from 'vitest'
+import { Failure } from '../../src/errors.ts'
+import { outcomesOf } from '../../src/http/answers.ts'
 import type { ApiWorld } from '../support/api-world.ts'
 import { signedIn, visit } from '../support/console-client.ts'
 import { auditOf, offer, peopleOf } from '../support/console-data.ts'
@@ -108,6 +110,16 @@ test('a process that ends in the middle leaves each row done or as it was, and t
   const rest = await act('operator', '/waiting/several?cause=outage', { row, reason: 'second' })
   expect(readIn(rest.text)).toContain(`${4 - done.length} of 4 retried`)
   expect(await audited(world, 'purchase.retry')).toHaveLength(4)
+})
+
+test('an answer that was lost is no refusal, and the text of a fault of ours stays in the log', async () => {
+  const [lost, broken] = [
+    new Failure('unknown_outcome', 'look'),
+    new Failure('internal', 'what is sealed does not open'),
+  ]
+  const fail = (error: Error) => outcomesOf([error], () => Promise.reject(error))
+  expect(await fail(lost)).toEqual([{ row: lost, is: 'unknown', why: 'look' }])
+  await expect(fail(broken)).rejects.toBe(broken)
 })
 
 test('only those that are selected are retried, and a reason is asked for', async () => {
