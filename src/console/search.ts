@@ -36,7 +36,8 @@ function waysOf(pages: readonly Page[], q: string, role: PersonRole): Hit[] {
 const orderOf = ({ store, order }: Found) => orderPath({ store: store ?? '', reference: order ?? '' })
 const paths: Record<Found['kind'], (one: Found) => string> = {
   order: orderOf,
-  product: (one) => (one.store === null ? `/orders?q=${one.otherName}` : listingPath(one.store, one.id)),
+  product: (one) =>
+    one.store === null ? `/orders?q=${encodeURIComponent(one.otherName ?? '')}` : listingPath(one.store, one.id),
   purchase: (one) => `${orderOf(one)}#p-${one.id}`,
   delivery: ({ id }) => `/deliveries/${id}`,
 }

@@ -49,6 +49,12 @@ describe('a search', () => {
     expect(await found('10')).toMatch(/“ 10 ”: 7 found\. .* Orders 3 #104 .* #1042 .* #1043 .* Products 4 /)
   })
 
+  test('of a product that no store has leads to its orders, whatever signs its SKU has', async () => {
+    const world = await worldOf()
+    await offer(world, 'A&B#1', { name: 'Odd product' })
+    expect(await world.found('odd pro')).toBe('/orders?q=SKU-A%26B%231')
+  })
+
   test('shows ten of a kind, and leads to the others', async () => {
     const { search, found, order, offers } = await worldOf()
     const [{ sku } = { sku: '' }] = await offers()
