@@ -1,5 +1,6 @@
 /** Several rows at once: the boxes that select them, one form for all, and what became of each. */
 
+import { beginning } from '../domain/free-text.ts'
 import { type Html, html } from '../domain/html.ts'
 import { outcomeLabels, type SeveralLabel } from '../domain/labels.ts'
 import { Failure } from '../errors.ts'
@@ -19,7 +20,11 @@ type Drawn = Pick<ActionForm, 'fields' | 'buttons' | 'isOpen'> & { money?: strin
 /** What people call a row, and what the action has to know of it, as it was shown. */
 export type Row = readonly [label: string, ...facts: string[]]
 
-export const textOf = ([label, ...facts]: Row): string => [label.replaceAll('\t', ' '), ...facts].join('\t')
+/** What of a long name is sent: a hundred rows fit into a form, in letters that take nine characters there, too. */
+const LABEL_MAX = 60
+
+export const textOf = ([label, ...facts]: Row): string =>
+  [beginning(label.replaceAll('\t', ' '), LABEL_MAX), ...facts].join('\t')
 
 /** Draws the box that selects a row for the form of this name. The address may say `select=all` or `select=none`. */
 export function tick({ form, query }: Visit, name: string, row: Row, isByDefault = false): Html {

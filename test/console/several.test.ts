@@ -186,6 +186,15 @@ test('held prices are released as they were shown, and one that has changed sinc
   expect([blank.status, readIn(blank.text).match(/Say why/g)?.length]).toEqual([400, 1])
 })
 
+test('a hundred prices of products with the longest names fit into one form', async () => {
+  const names = Array.from({ length: 100 }, (_, index) => `n${index}`)
+  const world = await openHeld(names, (name) => `${'游戏'.repeat(150)} ${name}`)
+  const { page, act } = peopleOf(world)
+  const row = rowsIn((await page('operator', '/held-prices')).text)
+  const result = await act('operator', '/held-prices/several', { row, reason: 'the supplier confirmed it' })
+  expect(readIn(result.text)).toContain('100 of 100 released')
+})
+
 test('held prices are refused at once: their listings are left alone from then on', async () => {
   const world = await openHeld()
   const { page, act } = peopleOf(world)

@@ -49,11 +49,14 @@ export async function openAfterOutage(orders = 4) {
 }
 
 /** Prices of a store that jumped, and are held. @param names of the offers: their SKUs are `SKU-a`, `SKU-b` */
-export async function openHeld(names: readonly string[] = ['a', 'b', 'c']) {
+export async function openHeld(
+  names: readonly string[] = ['a', 'b', 'c'],
+  named = (name: string): string => `Product ${name}`,
+) {
   const world = await openApi({ storeNames: { [STORE]: 'Main store' } })
-  for (const name of names) await offer(world, name, { name: `Product ${name}` })
+  for (const name of names) await offer(world, name, { name: named(name) })
   await world.publish()
-  for (const name of names) await offer(world, name, { name: `Product ${name}`, costMinor: 3_000 })
+  for (const name of names) await offer(world, name, { name: named(name), costMinor: 3_000 })
   for (const name of names) await world.ask('POST', `/stores/${STORE}/listings/SKU-${name}/retry`)
   await world.publish()
   return world
