@@ -7,6 +7,7 @@ import { severalLabels } from '../domain/labels.ts'
 import { Failure } from '../errors.ts'
 import type { StatusView } from '../http/api/status.ts'
 import type { ItemOf } from '../http/api/table.ts'
+import { splitActor } from './audit.ts'
 import { act, forOperators, maybeReason, selectField, textField } from './forms.ts'
 import { listPage } from './list-page.ts'
 import { section } from './lists.ts'
@@ -137,7 +138,7 @@ const severityMark = ({ severity }: AlertView): Html => mark(severity === 'criti
 function attended({ acknowledgedBy, acknowledgedAt, mutedUntil }: AlertView, now: number): Piece {
   const isMuted = mutedUntil !== null && Date.parse(mutedUntil) > now
   if (acknowledgedAt === null && !isMuted) return undefined
-  return html`<span>${acknowledgedAt !== null && html`${acknowledgedBy?.replace(/ \(.*$/, '')} looks after it. `}${isMuted && html`Muted until ${clockTag(mutedUntil, now)}.`}</span>`
+  return html`<span>${acknowledgedAt !== null && html`${acknowledgedBy && splitActor({ actor: acknowledgedBy }).name} looks after it. `}${isMuted && html`Muted until ${clockTag(mutedUntil, now)}.`}</span>`
 }
 
 function openPart(visit: Visit, items: readonly AlertView[], may: boolean, stores: StoreNames): Html {

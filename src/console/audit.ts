@@ -2,13 +2,14 @@
 
 import { commonTimes } from '../domain/figures.ts'
 import { type Html, html } from '../domain/html.ts'
+import { decisionLabels } from '../domain/labels.ts'
 import type { ItemOf } from '../http/api/table.ts'
 import { filterField } from './forms.ts'
 import { listPage, type Seen } from './list-page.ts'
 import { facts, inARow, section } from './lists.ts'
 import { ago, clockTag } from './words.ts'
 
-/** Every action that the audit knows, in words. */
+/** Every action that the audit knows, in words that follow a name: here, and in the timeline of an order. */
 export const auditWords: Record<string, string> = {
   'alert.acknowledge': 'looks after an alert',
   'alert.mute': 'muted an alert',
@@ -17,10 +18,10 @@ export const auditWords: Record<string, string> = {
   backup: 'made a backup',
   'capture.reveal': 'looked at a refused delivery',
   'capture.start': 'kept refused deliveries',
-  'claim.adopted': 'gave another key for one that does not work',
+  'claim.adopted': 'gave the new key of the supplier for one that does not work',
   'claim.bought': 'bought again in place of a key that does not work',
-  'claim.raise': 'noted a key that does not work',
-  'claim.refused': 'refused another key',
+  'claim.raise': 'raised a claim about a key',
+  'claim.refused': 'refused a claim about a key',
   'console.end_session': 'ended a session of the console',
   'console.link': 'made a link to sign in',
   'console.remove_person': 'removed a person',
@@ -38,21 +39,20 @@ export const auditWords: Record<string, string> = {
   'listing.retry': 'had a listing pushed again',
   'listing.unignore': 'took a listing up again',
   'listing.unlink': 'unlinked a listing',
-  'order.cancel': 'cancelled an order',
+  'order.cancel': 'cancelled what was not bought',
   'order.export': 'exported orders',
-  'order.resend': 'had keys sent again',
+  'order.resend': 'had the keys sent to the customer again',
   'order.reveal': 'revealed licence keys',
   'order.take': 'took an order by hand',
   'order.uncancel': 'took a cancellation back',
   'order.withdraw_keys': 'withdrew a page of keys',
-  'outbox.redeliver': 'had a message sent again',
-  'purchase.adopt': 'decided: adopt an order',
-  'purchase.buy_again': 'decided: buy again',
+  'outbox.redeliver': 'had an update sent again',
   'purchase.check': 'had a purchase tried or looked at',
-  'purchase.close': 'decided: close',
-  'purchase.hand_over': 'decided: hand over what came',
   'purchase.release': 'released a held purchase',
   'purchase.retry': 'had a part bought again',
+  ...Object.fromEntries(
+    Object.entries(decisionLabels).map(([decision, { said }]) => [`purchase.${decision}`, `decided: ${said}`]),
+  ),
   restore: 'restored a backup',
   'restore.reattached': 'reattached orders after a restore',
   'store.confirm_mail': 'confirmed the mail of an order',

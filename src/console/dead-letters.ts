@@ -4,14 +4,14 @@ import { counted } from '../domain/figures.ts'
 import { type Html, html } from '../domain/html.ts'
 import { effectLabels, severalLabels } from '../domain/labels.ts'
 import type { StatusView } from '../http/api/status.ts'
-import { deliveryTable, replayedNotice, replayForm } from './deliveries.ts'
+import { deliveryTable, replayForm, replaySelected } from './deliveries.ts'
 import { needsRole, notNow } from './forms.ts'
 import { listPage, type Seen } from './list-page.ts'
 import { section } from './lists.ts'
 import { stateMark } from './marks.ts'
 import { orderPath } from './orders.ts'
 import { byOperator } from './page.ts'
-import { AT_ONCE, actOnSeveral, doToEach, selectedRows, tick } from './several.ts'
+import { AT_ONCE, actOnSeveral, doToEach, tick } from './several.ts'
 import { empty } from './tables.ts'
 import { ago, storeName } from './words.ts'
 
@@ -77,11 +77,7 @@ ${!seen.mayAct && section('actions-h', 'Actions', notNow(needsRole('Send again, 
         visit.call('redeliverEffect', { path: { id }, query: { state: 'dead' } }),
       ),
     ),
-    replay: byOperator(async ({ call, form }) => {
-      const ids = selectedRows(form).map(([, id]) => id)
-      const { replayed, left } = await call('replayDeliveries', { body: { ids } })
-      return { notice: replayedNotice(replayed.length, left.length) }
-    }),
+    replay: byOperator(replaySelected('/dead-letters')),
   },
 })
 

@@ -20,7 +20,7 @@ import {
 import { listPage } from './list-page.ts'
 import { inARow, notice, section } from './lists.ts'
 import { stateMark } from './marks.ts'
-import { byAdmin, byOperator, done, type Notice, type Page, type Visit } from './page.ts'
+import { byAdmin, byOperator, type Done, done, type Page, type Visit } from './page.ts'
 import { actOnSeveral, selectedRows, tick } from './several.ts'
 import { table, withQuery } from './tables.ts'
 import { ago, clockTag, countedInWords, type StoreNames, storeName } from './words.ts'
@@ -62,11 +62,7 @@ export const deliveriesPage = listPage({
   file: ({ call, query }) =>
     call('exportDeliveries', { query: { state: query.get('state'), event: query.get('event'), ...timesOf(query) } }),
   actions: {
-    replay: byOperator(async ({ call, form, query }) => {
-      const ids = selectedRows(form).map(([, id]) => id)
-      const { replayed, left } = await call('replayDeliveries', { body: { ids } })
-      return { notice: replayedNotice(replayed.length, left.length), to: withQuery('/deliveries', query) }
-    }),
+    replay: byOperator(replaySelected('/deliveries')),
   },
 })
 
@@ -127,12 +123,17 @@ export const deliveryTable = (
   })
 }
 
-/** @param left how many deliveries could not be put back */
-export const replayedNotice = (replayed: number, left: number): Notice => ({
-  kind: replayed > 0 ? 'done' : 'held',
-  word: replayed > 0 ? 'Replayed' : 'Nothing was done',
-  text: `${countedInWords(replayed, 'delivery is', 'deliveries are')} in the inbox again.${left > 0 ? ` ${countedInWords(left, 'other')} cannot be read again: the body was deleted.` : ''}`,
-})
+/** Replays the deliveries that are selected. @param at the path of the page that has them */
+export function replaySelected(at: string) {
+  return async ({ call, form, query }: Visit): Promise<Done> => {
+    const ids = selectedRows(form).map(([, id]) => id)
+    const { replayed, left } = await call('replayDeliveries', { body: { ids } })
+    const [kind, word] = replayed.length > 0 ? (['done', 'Replayed'] as const) : (['held', 'Nothing was done'] as const)
+    const lost = `${countedInWords(left.length, 'other')} cannot be read again: the body was deleted.`
+    const text = `${countedInWords(replayed.length, 'delivery is', 'deliveries are')} in the inbox again.`
+    return { notice: { kind, word, text: left.length > 0 ? `${text} ${lost}` : text }, to: withQuery(at, query) }
+  }
+}
 
 const { money, stores, undo } = severalLabels.replay
 export const replayEffect: Effect = { Money: money, Store: stores, Undo: undo }

@@ -11,7 +11,7 @@ import { figures, section, sectionHead } from './lists.ts'
 import { live } from './live.ts'
 import { stateMark } from './marks.ts'
 import { byOperator, done, type Page, type Visit } from './page.ts'
-import { causeText } from './syncs.ts'
+import { causeText, startedCell } from './syncs.ts'
 import { table } from './tables.ts'
 import { ago, clockTag, countedInWords, sentenceOf } from './words.ts'
 
@@ -83,10 +83,7 @@ async function sweepsPart({ call, now }: Visit): Promise<Html> {
     caption: 'Sweeps, newest first',
     rows: items,
     columns: [
-      [
-        'Started',
-        (one) => html`<a href="/sweeps/${one.id}">${clockTag(one.startedAt, now)}</a><small>${causeText(one)}</small>`,
-      ],
+      ['Started', startedCell('/sweeps', now)],
       ['State', ({ state }) => stateMark(runLabels[state]), 'top'],
       ['Orders', ({ orders }) => grouped(orders), 'number'],
       ['Without a purchase', ({ orphans }) => grouped(orphans), 'number'],

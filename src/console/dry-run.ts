@@ -4,6 +4,7 @@ import { counted, grouped } from '../domain/figures.ts'
 import { type Html, html } from '../domain/html.ts'
 import { listingLabels, runLabels } from '../domain/labels.ts'
 import type { AnswerOf } from '../http/api/table.ts'
+import { splitActor } from './audit.ts'
 import { act, forOperators } from './forms.ts'
 import { figures, pagesRead, section, sectionHead } from './lists.ts'
 import { live } from './live.ts'
@@ -76,7 +77,7 @@ function statePart(run: KeptDryRunView | null, now: number): Html {
   const { progress, end } = run
   const [pages, total] = [end?.pages ?? progress?.pages ?? 0, end?.pagesTotal ?? progress?.pagesTotal ?? null]
   const isRunning = run.state === 'running'
-  return html`${head}<p>${stateMark(runLabels[run.state])} <span class="quiet">Started ${clockTag(run.startedAt, now)} by ${run.actor.replace(/ \(.*\)$/, '')}${run.endedAt && html`, ended ${clockTag(run.endedAt, now)}`}.</span></p>
+  return html`${head}<p>${stateMark(runLabels[run.state])} <span class="quiet">Started ${clockTag(run.startedAt, now)} by ${splitActor(run).name}${run.endedAt && html`, ended ${clockTag(run.endedAt, now)}`}.</span></p>
 ${isRunning && pagesRead(pages, total)}
 ${run.error && html`<p class="notice is-stop"><span>${sentenceOf(run.error)}</span></p>`}
 ${figures([

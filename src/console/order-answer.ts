@@ -130,7 +130,7 @@ function waiting(order: OrderHistoryView, waits: readonly WaitingItem[], visit: 
         : `${countedInWords(missing, `of ${total} keys is missing`, `of ${total} keys are missing`)}`
   const { word, sign: kind } = waitLabels[worst.cause]
   const product = order.lines.length > 1 && html`<bdi>${worst.name ?? worst.sku}</bdi>, `
-  const detail = detailOf({ ...worst, charged: null, nextAt: null }, now)
+  const detail = detailOf({ ...worst, charged: null, nextAt: null }, now).join('')
   const rest = delivered > 0 && ` ${delivered} of ${total} ${delivered === 1 ? 'is' : 'are'} with the store.`
   const next = worst.nextAt
   const then = html`${helpOf(worst, visit, orderPath(order), { isMain: true, beside: mostText(order, worst) })}${
@@ -142,15 +142,9 @@ function waiting(order: OrderHistoryView, waits: readonly WaitingItem[], visit: 
   return {
     sign: kind,
     sentence: html`${what}: ${because}.`,
-    about: html`The customer has waited since ${clockTag(worst.since, now, 'minutes')}, ${ageTag(worst.since, now)}. ${asSentence(detail)}${rest}`,
+    about: html`The customer has waited since ${clockTag(worst.since, now, 'minutes')}, ${ageTag(worst.since, now)}. ${detail && sentenceOf(detail)}${rest}`,
     then,
   }
-}
-
-/** Makes a sentence of a text that may be empty. */
-const asSentence = (detail: readonly Piece[]): string => {
-  const text = detail.join('')
-  return text === '' ? '' : `${sentenceStart(text)}.`
 }
 
 /** What trying a purchase again costs at most. */

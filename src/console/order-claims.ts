@@ -3,6 +3,7 @@
 import { type Html, html } from '../domain/html.ts'
 import { hasLeft } from '../domain/store-order.ts'
 import type { AnswerOf } from '../http/api/table.ts'
+import { splitActor } from './audit.ts'
 import {
   act,
   formOf,
@@ -99,7 +100,7 @@ async function claimOf(claim: Claim, here: string, visit: Visit): Promise<Html> 
   const { number, state, purchaseId, ordinal, name, sku, note, endedAt, reason, replacedBy } = claim
   const message = state === 'open' && (await visit.call('viewClaim', { path: { number: `${number}` } })).message
   const at = (instant: string, by: string | null) =>
-    html`${clockTag(instant, visit.now)} by <bdi>${by?.replace(/ \(.*\)$/, '')}</bdi>`
+    html`${clockTag(instant, visit.now)} by <bdi>${by && splitActor({ actor: by }).name}</bdi>`
   const id = (purchase: string) => html`purchase <a class="id" href="/reviews/${purchase}">${purchase}</a>`
   const forms = Object.entries(decisions).map(([deed, { operation: _, ...form }]) => {
     const { typed, own, isOpen } = formOf(visit, deed, `${number}`)

@@ -3,8 +3,9 @@
 import { counted, duration } from '../domain/figures.ts'
 import { type Html, html } from '../domain/html.ts'
 import { clicksOf } from '../domain/key-page.ts'
-import { decisionLabels, plainName, purchaseLabels } from '../domain/labels.ts'
+import { plainName, purchaseLabels } from '../domain/labels.ts'
 import type { AnswerOf } from '../http/api/table.ts'
+import { auditWords, splitActor } from './audit.ts'
 import { inARow, type LogEvent } from './lists.ts'
 import { money, sentenceOf, sentenceStart } from './words.ts'
 
@@ -33,20 +34,14 @@ export function eventsOf(order: OrderHistoryView, store: string): OrderEvent[] {
   const find = (id: string | undefined): Found => (id === undefined ? undefined : purchases.get(id))
   const units = order.lines.reduce((sum, { quantity }) => sum + quantity, 0)
   const updated = new Set(order.updates.map(({ id }) => id))
-  const deeds = order.audit
   const decided = (one: Transition) =>
-    deeds.some(
+    order.audit.some(
       ({ at, subject }) => subject === one.purchaseId && Math.abs(Date.parse(at) - Date.parse(one.at)) < AT_ONCE_MS,
     )
   const left = new Set(order.transitions.filter((one) => one.actor === null || !decided(one)))
+  const placed = `${counted(order.lines.length, 'line')}, ${counted(units, 'unit')}.`
   const entries: Entry[] = [
-    {
-      rank: 0,
-      at: order.receivedAt,
-      sign: 'done',
-      what: `${store} placed order ${order.reference}`,
-      detail: `${counted(order.lines.length, 'line')}, ${counted(units, 'unit')}.`,
-    },
+    { rank: 0, at: order.receivedAt, sign: 'done', what: `${store} placed order ${order.reference}`, detail: placed },
     ...order.lines.flatMap((line) => line.purchases.flatMap((purchase) => againEntry(purchase, line))),
     ...order.attempts.flatMap((attempt) =>
       attemptEntry(attempt, order.attempts, find(attempt.purchaseId), movedBy(attempt, left)),
@@ -71,7 +66,7 @@ export function eventsOf(order: OrderHistoryView, store: string): OrderEvent[] {
       return { rank: 9, at, sign: 'done', what: 'The customer opened keys', detail, purchaseId }
     }),
     ...order.outages.map((outage) => outageEntry(outage, order.receivedAt)),
-    ...deeds.map((deed) => deedEntry(deed, updated)),
+    ...order.audit.map((deed) => deedEntry(deed, updated)),
   ]
   return entries
     .sort((a, b) => Date.parse(a.at) - Date.parse(b.at) || a.rank - b.rank)
@@ -79,11 +74,8 @@ export function eventsOf(order: OrderHistoryView, store: string): OrderEvent[] {
       const found = find(purchaseId)
       if (!found) return { ...entry, line: undefined }
       const isOne = found.line.purchases.every(({ part }) => part === 1)
-      return {
-        ...entry,
-        line: found.line.id,
-        tag: `line ${found.line.id}${isOne ? '' : `, part ${found.purchase.part}`}`,
-      }
+      const tag = `line ${found.line.id}${isOne ? '' : `, part ${found.purchase.part}`}`
+      return { ...entry, line: found.line.id, tag }
     })
 }
 
@@ -270,6 +262,7 @@ const updateWords: Record<string, string> = {
 
 function updateEntry({ type, about, ...update }: Update, store: string): Entry {
   const purchaseId = typeof about.purchaseId === 'string' ? about.purchaseId : undefined
+  const own = { rank: 8, purchaseId, track: `update ${purchaseId}` }
   const code = html`Update <code>${type}</code>`
   if (update.doneAt !== null) {
     const keys = Number(about.count ?? 0)
@@ -278,30 +271,13 @@ function updateEntry({ type, about, ...update }: Update, store: string): Entry {
         ? `${counted(keys, 'key')} handed over to ${store}`
         : `${store} ${updateWords[type] ?? 'heard that the line is complete'}`
     const detail = html`${code}, confirmed${update.attempts > 1 && ` at attempt ${update.attempts}`}.`
-    return {
-      rank: 8,
-      at: update.doneAt,
-      sign: 'done',
-      what,
-      detail,
-      isQuiet: true,
-      purchaseId,
-      track: `update ${purchaseId}`,
-    }
+    return { ...own, at: update.doneAt, sign: 'done', what, detail, isQuiet: true }
   }
   const isDead = update.state === 'dead'
   const what = isDead ? `${store} did not take an update` : `An update for ${store} waits`
   const tried = update.attempts > 0 && ` ${counted(update.attempts, 'attempt')}.`
   const detail: Html = html`${code}.${tried}${update.lastError !== null && ` ${sentenceOf(update.lastError)}`}`
-  return {
-    rank: 8,
-    at: update.createdAt,
-    sign: isDead ? 'stop' : 'moving',
-    what,
-    detail,
-    purchaseId,
-    track: `update ${purchaseId}`,
-  }
+  return { ...own, at: update.createdAt, sign: isDead ? 'stop' : 'moving', what, detail }
 }
 
 function outageEntry({ beganAt, endedAt, error }: OrderHistoryView['outages'][number], receivedAt: string): Entry {
@@ -315,29 +291,8 @@ function outageEntry({ beganAt, endedAt, error }: OrderHistoryView['outages'][nu
   return { rank: 1, at, until, sign: endedAt ? 'off' : 'stop', what, detail, run, track: 'outage' }
 }
 
-const deedWords: Record<string, string> = {
-  'claim.adopted': 'gave the new key of the supplier',
-  'claim.bought': 'had one unit bought again in place of a key',
-  'claim.raise': 'raised a claim about a key',
-  'claim.refused': 'refused a claim about a key',
-  'order.cancel': 'cancelled what was not bought',
-  'order.uncancel': 'took the cancellation back',
-  'order.resend': 'had the keys sent to the customer again',
-  'order.reveal': 'looked at keys',
-  'order.take': 'had the order taken',
-  'order.withdraw_keys': 'withdrew the page of keys',
-  'outbox.redeliver': 'had an update sent again',
-  'purchase.check': 'had it tried or looked at',
-  'purchase.retry': 'had it bought again',
-  'purchase.release': 'released it',
-  ...Object.fromEntries(
-    Object.entries(decisionLabels).map(([decision, { said }]) => [`purchase.${decision}`, `decided: ${said}`]),
-  ),
-}
-
 function deedEntry({ at, actor, action, detail, subject }: Deed, updates: ReadonlySet<string>): Entry {
-  const who = actor.replace(/ \(.*\)$/, '')
   const purchaseId = action.startsWith('purchase.') && !updates.has(subject) ? subject : undefined
-  const what = `${who} ${deedWords[action] ?? action}`
+  const what = `${splitActor({ actor }).name} ${auditWords[action] ?? action}`
   return { rank: 2, at, sign: 'done', what, detail: detail && sentenceOf(detail), purchaseId }
 }

@@ -28,6 +28,7 @@ import { claimActions, claimsOf } from './order-claims.ts'
 import { eventsOf } from './order-events.ts'
 import { numberOf, orderPath } from './orders.ts'
 import { byAdmin, byOperator, done, type Page, type Visit } from './page.ts'
+import { withQuery } from './tables.ts'
 import { queueActions, type WaitingItem } from './waiting.ts'
 import { ago, clockTag, money, type StoreNames, sentenceOf, storeName, storeNames } from './words.ts'
 
@@ -89,8 +90,7 @@ export const orderPage: Page = {
       return done('Released', 'All rules are checked again. If none holds it, it goes to the supplier now.')
     }),
     cancel: byOperator(async (visit) => {
-      const asked = { ...named(visit), body: maybeReason(visit.form) }
-      const { state } = await visit.call('cancelOrder', asked)
+      const { state } = await visit.call('cancelOrder', { ...named(visit), body: maybeReason(visit.form) })
       return done(
         'Cancelled',
         state === 'open'
@@ -99,8 +99,7 @@ export const orderPage: Page = {
       )
     }),
     resend: byOperator(async (visit) => {
-      const asked = { ...named(visit), body: maybeReason(visit.form) }
-      const { keys, detail } = await visit.call('resendOrder', asked)
+      const { keys, detail } = await visit.call('resendOrder', { ...named(visit), body: maybeReason(visit.form) })
       return done('Sent again', detail ?? `The shop has sent the customer ${counted(keys, 'key')} again.`)
     }),
     'withdraw-keys': byOperator(async (visit) => {
@@ -119,11 +118,8 @@ export const orderPage: Page = {
       return done('Taken', 'The units are bought now.')
     }),
     reveal: byAdmin(async (visit) => {
-      const line = visit.form.get('line') ?? ''
-      const revealed = await visit.call('revealKeys', {
-        ...named(visit),
-        body: { line, reason: visit.form.get('reason')?.trim() ?? '' },
-      })
+      const body = { line: visit.form.get('line') ?? '', reason: visit.form.get('reason')?.trim() ?? '' }
+      const revealed = await visit.call('revealKeys', { ...named(visit), body })
       return { title: `Keys of order ${visit.path.reference}`, main: revealedOf(revealed, visit) }
     }),
   },
@@ -162,23 +158,20 @@ const isHeld = ({ state, holdReason }: Purchase): boolean =>
 function logOf(order: OrderHistoryView, { query, now }: Pick<Visit, 'query' | 'now'>, store: string): Html {
   const chosen = query.get('line') ?? ''
   const all = eventsOf(order, store)
+  const isOne = order.lines.length === 1
+  /** An entry of the only line names its part alone. */
+  const tagOf = (tag?: string) => (isOne && !tag?.includes('part') ? undefined : tag)
   const events = folded(all.filter(({ line }) => chosen === '' || line === undefined || line === chosen))
-  const here = orderPath(order)
   const lines = order.lines.slice(0, LINES_MAX).map(({ id }): Tab => [id, `Line ${id}`])
-  const choice = tabs(
-    'Lines',
-    [['', 'All'], ...lines],
-    chosen,
-    (id) => `${here}${id && `?line=${encodeURIComponent(id)}`}`,
+  const choice = tabs('Lines', [['', 'All'], ...lines], chosen, (line) =>
+    withQuery(orderPath(order), new URLSearchParams(line && { line })),
   )
   const shown = order.lines.reduce((sum, { purchases }) => sum + purchases.length, 0)
   const isPart = order.purchases > shown
-  return html`<div class="stack">${sectionHead('log-h', 'What happened', order.lines.length > 1 && choice)}
+  return html`<div class="stack">${sectionHead('log-h', 'What happened', !isOne && choice)}
 ${isPart && html`<p class="small quiet">Of its ${counted(order.purchases, 'purchase')} those ${shown} are here that changed last.</p>`}
 ${timeline(
-  order.lines.length > 1
-    ? events
-    : events.map((event) => ({ ...event, tag: event.tag?.includes('part') ? event.tag : undefined })),
+  events.map((event) => ({ ...event, tag: tagOf(event.tag) })),
   now,
 )}</div>`
 }

@@ -3,6 +3,7 @@
 import { daysLeft } from '../domain/activity.ts'
 import { aboutAlert, alertPath, alertText } from '../domain/alert-kinds.ts'
 import { topUpText } from '../domain/balance.ts'
+import { DAY_MS } from '../domain/earnings.ts'
 import { counted, duration, grouped, lastsText } from '../domain/figures.ts'
 import { type Html, html, type Piece } from '../domain/html.ts'
 import { countsByWord, listingLabels, type Sign } from '../domain/labels.ts'
@@ -25,7 +26,6 @@ import { ago, clockTag, dayOf, money, sentenceOf, sentenceStart, shortDay, store
 
 type ActivityView = AnswerOf<'viewActivity'>
 
-const DAY_MS = 24 * 3_600_000
 /** The periods of the figures: each with the name of the period before, and with the step of its plots. */
 const periods = {
   day: { word: 'Day', title: 'Last 24 hours', before: 'the day before', step: 'hour' },
@@ -63,6 +63,9 @@ const ABOUT_WAITING = new Set<string>([
   ...waysIntoReview,
 ])
 
+const WHY_HELD =
+  'A price changed by more than the rules allow, or it is not clear which product is meant. The store shows no stock where its price does not cover the cost.'
+
 /** Returns what waits for a person although no customer waits for it, the oldest decision first. */
 async function dutiesOf(visit: Visit, status: StatusView): Promise<Duty[]> {
   const { counts, stores } = status
@@ -94,6 +97,7 @@ async function dutiesOf(visit: Visit, status: StatusView): Promise<Duty[]> {
       }),
     )
   const more = others.length - decisions.length
+  const areMore = counted(more, 'more purchase needs a decision', 'more purchases need a decision')
   const grouping = (kind: Sign, count: number, what: string, to: string, why: Piece): Duty[] =>
     count > 0 ? [{ sign: kind, what, to, why }] : []
   const dead = (count: number, [one, several]: [string, string], to: string, why: string) =>
@@ -105,36 +109,23 @@ async function dutiesOf(visit: Visit, status: StatusView): Promise<Duty[]> {
     ABOUT_WAITING.has(type) && order !== null && waitingOrders.has(order)
   return [
     ...decisions,
-    ...grouping(
-      'review',
-      more,
-      counted(more, 'more purchase needs a decision', 'more purchases need a decision'),
-      '/reviews',
-      'Each with its evidence.',
-    ),
-    ...stores.flatMap(({ store, name, listings, ...proof }) => [
-      ...grouping(
-        'held',
-        isUnproven(proof) ? 1 : 0,
-        `${name} is not proven`,
-        `/stores/${store}`,
-        sentenceOf(NOT_PROVEN),
-      ),
-      ...grouping(
-        'held',
-        listings.held ?? 0,
-        counted(listings.held ?? 0, `listing is held in ${name}`, `listings are held in ${name}`),
-        `/listings?store=${store}&state=held`,
-        'A price changed by more than the rules allow, or it is not clear which product is meant. The store shows no stock where its price does not cover the cost.',
-      ),
-      ...grouping(
-        'stop',
-        listings.failed ?? 0,
-        counted(listings.failed ?? 0, `listing of ${name} failed`, `listings of ${name} failed`),
-        `/listings?store=${store}&state=failed`,
-        'The store does not take them.',
-      ),
-    ]),
+    ...grouping('review', more, areMore, '/reviews', 'Each with its evidence.'),
+    ...stores.flatMap(({ store, name, listings: { held = 0, failed = 0 }, ...proof }) => {
+      const at = `/listings?store=${store}`
+      const areHeld = counted(held, `listing is held in ${name}`, `listings are held in ${name}`)
+      const haveFailed = counted(failed, `listing of ${name} failed`, `listings of ${name} failed`)
+      return [
+        ...grouping(
+          'held',
+          Number(isUnproven(proof)),
+          `${name} is not proven`,
+          `/stores/${store}`,
+          sentenceOf(NOT_PROVEN),
+        ),
+        ...grouping('held', held, areHeld, `${at}&state=held`, WHY_HELD),
+        ...grouping('stop', failed, haveFailed, `${at}&state=failed`, 'The store does not take them.'),
+      ]
+    }),
     ...dead(
       counts.deliveries.dead ?? 0,
       ['delivery used up its attempts', 'deliveries used up their attempts'],

@@ -348,7 +348,7 @@ function eventsOf({ attempts, transitions, audit }: EvidenceView): LogEvent[] {
     ...audit.map(({ at, actor, action, detail }) => ({
       at,
       sign: 'done' as const,
-      what: `${actor.replace(/ \(.*\)$/, '')}: ${plainName(action.replace('purchase.', ''))}`,
+      what: `${splitActor({ actor }).name}: ${plainName(action.replace('purchase.', ''))}`,
       detail: detail ?? undefined,
     })),
   ]

@@ -77,10 +77,7 @@ async function runsPart({ call, query, now }: Visit): Promise<Html> {
     rows: answer.items,
     isPairs: true,
     columns: [
-      [
-        'Started',
-        (run) => html`<a href="/syncs/${run.id}">${clockTag(run.startedAt, now)}</a><small>${causeText(run)}</small>`,
-      ],
+      ['Started', startedCell('/syncs', now)],
       ['State', ({ state }) => stateMark(runLabels[state]), 'top'],
       ['Offers', ({ offersSeen }) => grouped(offersSeen), 'number'],
       ['New', ({ offersNew }) => grouped(offersNew), 'number'],
@@ -103,9 +100,15 @@ const causes: Record<string, string> = {
   stale: 'deliveries came too late',
 }
 
+type Begun = Pick<SyncRunView, 'cause'> & { dry?: boolean }
+
 /** Returns the cause in words. A cause without words of its own is the name of a person. */
-export const causeText = ({ cause, dry = false }: { cause: string; dry?: boolean }): string =>
+export const causeText = ({ cause, dry = false }: Begun): string =>
   dry ? 'dry run, changed nothing' : (causes[cause] ?? `asked for by ${cause}`)
+
+/** Draws the link to a run, with its cause. @param at the path before the id of the run */
+export const startedCell = (at: string, now: number) => (run: Begun & Pick<SyncRunView, 'id' | 'startedAt'>) =>
+  html`<a href="${at}/${run.id}">${clockTag(run.startedAt, now)}</a><small>${causeText(run)}</small>`
 
 /** A run with more changes than this has no filter. Such a run lists a whole catalogue for the first time. */
 const FILTERED_MAX = 20_000

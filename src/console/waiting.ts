@@ -15,7 +15,7 @@ import { numberOf, orderPath } from './orders.ts'
 import { type Action, byOperator, done, type Page, type Visit } from './page.ts'
 import { AT_ONCE, actOnSeveral, doToEach, type Row, textOf, tick } from './several.ts'
 import { empty } from './tables.ts'
-import { ageTag, clockTag, countedInWords, money, type StoreNames, storeName, storeNames } from './words.ts'
+import { ageTag, clockTag, countedInWords, money, type StoreNames, sentenceOf, storeName, storeNames } from './words.ts'
 
 export type WaitingItem = ItemOf<'viewWaiting'>
 type Summary = StatusView['waiting']
@@ -50,7 +50,7 @@ export function waitingMoney({ customers, forPerson, money, upTo }: Summary): st
       ]
         .filter(Boolean)
         .join(' ')
-  return `${whole.charAt(0).toUpperCase()}${whole.slice(1)}. ${whose}`
+  return `${sentenceOf(whole)} ${whose}`
 }
 
 /** How many rows the overview has. */

@@ -66,7 +66,7 @@ test('the button of an order tries it at once, and the answer follows', async ()
   expect([tried.status, tried.headers.location]).toEqual([303, `/orders/${STORE}/1001`])
   await world.pass(5 * 60_000)
   expect(await (await answersIn(world))('1001')).toMatch(/^The key is with the store\./)
-  expect((await page('operator', `/orders/${STORE}/1001`)).text).toContain('mira had it tried or looked at')
+  expect((await page('operator', `/orders/${STORE}/1001`)).text).toContain('mira had a purchase tried or looked at')
 })
 
 test('the strip says how far it is, in five steps; the first that is not done says why', async () => {
