@@ -1,7 +1,7 @@
 /** How markup leaves the console: texts that are written from right to left reorder nothing beside them, and pages are compressed. */
-import { gzipSync } from 'node:zlib'
 import type { Response } from 'express'
 import type { Html } from '../domain/html.ts'
+import { sendCompressed } from '../http/answers.ts'
 
 /** Characters that turn the direction of all that follows them. Isolation does what honest texts need them for. */
 const TURNING = /[\u202a-\u202e\u2066-\u2069]/g
@@ -22,21 +22,6 @@ export function isolated(markup: string): string {
     if (element === 'bdi') return piece.replaceAll(TURNING, '')
     return piece.startsWith('<') ? piece : piece.replaceAll(TURNING, '').replaceAll(RUN, '\u2068$&\u2069')
   })
-}
-
-/** Smaller answers fit into one packet as they are. */
-const COMPRESSED_BYTES = 1_400
-
-/** Compresses an answer where the browser takes gzip. */
-export function sendCompressed(
-  response: Response,
-  bytes: Buffer,
-  compressed: () => Buffer = () => gzipSync(bytes),
-): void {
-  response.vary('accept-encoding')
-  const isSent = bytes.length > COMPRESSED_BYTES && response.req.acceptsEncodings('gzip') === 'gzip'
-  if (isSent) response.set('content-encoding', 'gzip')
-  response.send(isSent ? compressed() : bytes)
 }
 
 const mayTell = ({ req: { method, headers } }: Response): boolean =>

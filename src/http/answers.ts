@@ -1,3 +1,6 @@
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { gzipSync } from 'node:zlib'
 import type { NextFunction, Request, RequestHandler, Response } from 'express'
 import type { Piece } from '../domain/html.ts'
 import {
@@ -110,6 +113,37 @@ export const noApi =
     const standing = acts() ? 'which acts now' : 'which stands by'
     answerError(response, 404, { code: 'no_api', message: `this process is a worker, ${standing}, and has no API` })
   }
+
+/** Smaller answers fit into one packet as they are. */
+const COMPRESSED_BYTES = 1_400
+
+/** Compresses an answer where the browser takes gzip. */
+export function sendCompressed(
+  response: Response,
+  bytes: Buffer,
+  compressed: () => Buffer = () => gzipSync(bytes),
+): void {
+  response.vary('accept-encoding')
+  const isSent = bytes.length > COMPRESSED_BYTES && response.req.acceptsEncodings('gzip') === 'gzip'
+  if (isSent) response.set('content-encoding', 'gzip')
+  response.send(isSent ? compressed() : bytes)
+}
+
+/** Reads a file that browsers keep for a year. Its path must have the digest, and so changes with its content. */
+export function keptFile(file: URL, type: string): { digest: string; send: RequestHandler } {
+  const bytes = readFileSync(file)
+  const digest = createHash('sha256').update(bytes).digest('hex').slice(0, 12)
+  let compressed: Buffer | undefined
+  const compressedOnce = () => {
+    compressed ??= gzipSync(bytes, { level: 9 })
+    return compressed
+  }
+  const send: RequestHandler = (_request, response) => {
+    response.set('cache-control', 'public, max-age=31536000, immutable').type(type)
+    sendCompressed(response, bytes, compressedOnce)
+  }
+  return { digest, send }
+}
 
 /** Answers errors that body parsers and the router throw at malformed requests. The words repeat nothing of the request. */
 function refusalOf(error: unknown): (ApiError & { status: number }) | undefined {

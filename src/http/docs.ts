@@ -1,9 +1,7 @@
-import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import { Router } from 'express'
 import type MarkdownIt from 'markdown-it'
 import { Html, html, type Piece } from '../domain/html.ts'
-import { methodNotAllowed } from './answers.ts'
+import { keptFile, methodNotAllowed } from './answers.ts'
 
 /**
  * Serves `/docs`: the OpenAPI document as a page for people. The page needs neither a token nor scripts, and sends no requests to
@@ -25,16 +23,14 @@ export function referenceRouter(document: () => string): Router {
     response.set('cache-control', 'no-cache').type('html')
     response.send(await page)
   })
-  router.get(`/${stylePath}`, (_request, response) => {
-    response.set('cache-control', 'public, max-age=31536000, immutable').type('css').send(style)
-  })
+  router.get(`/${stylePath}`, style.send)
   router.all(['/docs', `/${stylePath}`], methodNotAllowed('GET, HEAD'))
   return router
 }
 
-/** The style sheet of the console, so that both look alike. Its path changes with its content: browsers keep it for a year. */
-const style = readFileSync(new URL('../console/console.css', import.meta.url))
-const stylePath = `docs/${createHash('sha256').update(style).digest('hex').slice(0, 12)}.css`
+/** The style sheet of the console, so that both look alike. */
+const style = keptFile(new URL('../console/console.css', import.meta.url), 'css')
+const stylePath = `docs/${style.digest}.css`
 
 /** Allows our own style sheet and the empty icon, and no script at all. */
 const policy =

@@ -2,11 +2,9 @@
  * Serves the page of keys on the public address. A GET shows no key, so that scanners of mail and previews of links open none: a
  * key is shown by a POST alone. The token is in no log, because the log names the route.
  */
-import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import express, { type Request, type Response, Router } from 'express'
 import type { Html } from '../domain/html.ts'
-import { methodNotAllowed } from '../http/answers.ts'
+import { keptFile, methodNotAllowed } from '../http/answers.ts'
 import { createGuesses, networkOf, truncated } from '../http/networks.ts'
 import { openLine, type Pages, pageOfToken } from './key-pages.ts'
 import { keysPage, type PageShop, unknownPage } from './page.ts'
@@ -33,9 +31,8 @@ const assets = [
   { key: 'style', name: 'keys.css', type: 'text/css' },
   { key: 'script', name: 'copy.js', type: 'text/javascript' },
 ].map(({ key, name, type }) => {
-  const bytes = readFileSync(new URL(name, import.meta.url))
-  const digest = createHash('sha256').update(bytes).digest('hex').slice(0, 12)
-  return { key, type, bytes, path: `files/${digest}/${name}` }
+  const { digest, send } = keptFile(new URL(name, import.meta.url), type)
+  return { key, send, path: `files/${digest}/${name}` }
 })
 /** As seen from a page at `/k/<token>`, because the public address may have a path of its own before it. */
 const pathOf = (key: string): string => assets.find((asset) => asset.key === key)?.path ?? ''
@@ -53,11 +50,7 @@ export function keysRouter({ monotonic, shopOf, ...pages }: KeysRouterParts): Ro
     response.set(HEADERS)
     next()
   })
-  for (const { path, type, bytes } of assets) {
-    router.get(`/k/${path}`, (_request, response) => {
-      response.set('cache-control', 'public, max-age=31536000, immutable').type(type).send(bytes)
-    })
-  }
+  for (const { path, send } of assets) router.get(`/k/${path}`, send)
   const send = (response: Response, status: number, page: Html) =>
     void response.status(status).type('html').send(page.toString())
   /** Wrong tokens of a network are refused after some of them. A right token is never refused, so that no guesser locks it out. */
