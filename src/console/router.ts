@@ -14,8 +14,7 @@ import { duration } from '../domain/figures.ts'
 import type { Html } from '../domain/html.ts'
 import { Failure } from '../errors.ts'
 import { errorOf } from '../http/answers.ts'
-import type { StatusView } from '../http/api/status.ts'
-import type { AnswerOf } from '../http/api/table.ts'
+import type { AnswerOf, OperationId } from '../http/api/table.ts'
 import { readForm } from '../http/bodies.ts'
 import { createGuesses, networkOf } from '../http/networks.ts'
 import { type Operation, performerOf, sendFile } from '../http/operation.ts'
@@ -188,15 +187,17 @@ export function consoleRouter(parts: RouterParts): Router {
 /** Opens a visit for each request. Through the visit, a page calls the API in the name of its reader. */
 function openVisits({ access, monotonic, operations }: RouterParts) {
   const performers = new Map(operations.map((one) => [one.name, performerOf(one)]))
-  let read: { at: number; status: Promise<StatusView> } | undefined
-  let waiting: { at: number; answer: Promise<AnswerOf<'viewWaiting'>> } | undefined
-  const isOld = (one: { at: number } | undefined) => !one || monotonic() - one.at > STATUS_MS
+  const kept = new Map<OperationId, { at: number; answer: Promise<unknown> }>()
+  /** Returns an answer that all visits share, at most `STATUS_MS` old. */
+  function shared<N extends 'viewStatus' | 'viewWaiting'>(name: N, call: Visit['call']): Promise<AnswerOf<N>> {
+    const known = kept.get(name)
+    const one = known && monotonic() - known.at <= STATUS_MS ? known : { at: monotonic(), answer: call(name) }
+    kept.set(name, one)
+    return one.answer as Promise<AnswerOf<N>>
+  }
   return {
     /** Makes the next page read the status again: an action may have changed the status. */
-    readAgain: (): void => {
-      read = undefined
-      waiting = undefined
-    },
+    readAgain: (): void => kept.clear(),
     open: (request: Request, caller: SessionCaller, form = new URLSearchParams()): Visit => {
       const call: Visit['call'] = async (name, asked = {}) => {
         const perform = performers.get(name)
@@ -215,14 +216,8 @@ function openVisits({ access, monotonic, operations }: RouterParts) {
         faults: new Map(),
         now: access.now(),
         call,
-        status: () => {
-          if (!read || isOld(read)) read = { at: monotonic(), status: call('viewStatus') }
-          return read.status
-        },
-        waiting: () => {
-          if (!waiting || isOld(waiting)) waiting = { at: monotonic(), answer: call('viewWaiting') }
-          return waiting.answer
-        },
+        status: () => shared('viewStatus', call),
+        waiting: () => shared('viewWaiting', call),
       }
     },
   }
