@@ -7,6 +7,8 @@ const kinds = {
   top: { classes: 'top', isNamed: false },
   'top number': { classes: 'num top', isNamed: false },
   plain: { classes: '', isNamed: false },
+  cause: { classes: 'cause', isNamed: false },
+  do: { classes: 'do', isNamed: false },
 }
 
 /** A column of a table. The first column holds the header of each row. */
@@ -20,13 +22,15 @@ export interface Table<R> {
   foot?: readonly Piece[] | false
   /** Whether values are short, so that a phone shows two beside each other. */
   isPairs?: boolean
+  /** Whether each row waits for a person: a column `cause` says why, and a column `do` has what helps, without a heading. */
+  isQueue?: boolean
   /** The text where there are no rows. It says which rows would be here, and where they come from. */
   none?: None | undefined
 }
 
 export type None = readonly [title: string, about: Piece]
 
-export function table<R>({ caption, columns, rows, foot, isPairs, none }: Table<R>): Html {
+export function table<R>({ caption, columns, rows, foot, isPairs, isQueue, none }: Table<R>): Html {
   if (none && rows.length === 0) return empty(...none)
   const [, ...others] = columns
   const cellOf = ([head, , kind]: Column<R>, content: Piece): Html => {
@@ -37,9 +41,9 @@ export function table<R>({ caption, columns, rows, foot, isPairs, none }: Table<
     html`<tr role="row"><th scope="row" role="rowheader">${head}</th>${others.map((column, index) => cellOf(column, cells[index]))}</tr>\n`
   const head = columns.map(
     ([name, , kind]) =>
-      html`<th scope="col" role="columnheader"${kind?.endsWith('number') && html` class="num"`}>${name}</th>`,
+      html`<th scope="col" role="columnheader"${kind?.endsWith('number') && html` class="num"`}>${kind === 'do' ? html`<span class="hide">${name}</span>` : name}</th>`,
   )
-  return html`<table class="rows${isPairs && ' pairs'}" role="table"><caption class="hide">${caption}</caption>
+  return html`<table class="rows${isPairs && ' pairs'}${isQueue && ' queue'}" role="table"><caption class="hide">${caption}</caption>
 <thead role="rowgroup"><tr role="row">${head}</tr></thead>
 <tbody role="rowgroup">${rows.map((row) => rowOf(columns.map(([, cell]) => cell(row))))}</tbody>${foot && html`<tfoot role="rowgroup">${rowOf(foot)}</tfoot>`}</table>`
 }

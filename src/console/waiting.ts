@@ -14,7 +14,7 @@ import { sign, stateMark } from './marks.ts'
 import { numberOf, orderPath } from './orders.ts'
 import { type Action, byOperator, done, type Page, type Visit } from './page.ts'
 import { AT_ONCE, actOnSeveral, doToEach, type Row, textOf, tick } from './several.ts'
-import { empty } from './tables.ts'
+import { empty, table } from './tables.ts'
 import { ageTag, clockTag, countedInWords, money, type StoreNames, sentenceOf, storeName, storeNames } from './words.ts'
 
 export type WaitingItem = ItemOf<'viewWaiting'>
@@ -121,13 +121,28 @@ function rowsOf(items: readonly WaitingItem[], visit: Visit, stores: StoreNames,
   const one = others.length === 0 ? first : undefined
   const paidOf = ({ paid, currency }: WaitingItem): Piece =>
     paid !== null && one ? html`${money(paid, null)}<span class="unit"> ${one}</span>` : money(paid, currency)
-  const those = new Set<WaitingItem>(selectable(items, visit))
-  const row = (item: WaitingItem) =>
-    html`<tr role="row"><th scope="row" role="rowheader">${those.has(item) && tick(visit, 'several', rowOf(item), true)}<a href="${orderPath(item)}"><bdi>${numberOf(item)}</bdi></a><small><bdi>${storeName(stores, item.store)}</bdi></small></th><td role="cell"><bdi>${item.name ?? item.sku}</bdi><small>${item.missing} of ${item.units} ${item.units === 1 ? 'key' : 'keys'}</small></td><td role="cell" class="num">${paidOf(item)}</td><td role="cell" data-label="Waiting since">${clockTag(item.since, now, 'minutes')}<small>${ageTag(item.since, now)}</small></td><td role="cell" class="cause"><span>${stateMark(waitLabels[item.cause])}<small>${detailOf(item, now)}</small></span></td><td role="cell" class="do">${helpOf(item, visit, at)}</td></tr>\n`
-  const heads = ['Order', 'Product', one ? `Paid, ${one}` : 'Paid', 'Waiting since', 'Cause']
-  return html`<table class="rows queue" role="table"><caption class="hide">Customers waiting, the longest first</caption>
-<thead role="rowgroup"><tr role="row">${heads.map((head, index) => html`<th scope="col" role="columnheader"${index === 2 && html` class="num"`}>${head}</th>`)}<th scope="col" role="columnheader"><span class="hide">What helps</span></th></tr></thead>
-<tbody role="rowgroup">${items.map(row)}</tbody></table>`
+  const those: readonly WaitingItem[] = selectable(items, visit)
+  const orderOf = (item: WaitingItem) =>
+    html`${those.includes(item) && tick(visit, 'several', rowOf(item), true)}<a href="${orderPath(item)}"><bdi>${numberOf(item)}</bdi></a><small><bdi>${storeName(stores, item.store)}</bdi></small>`
+  const productOf = ({ name, sku, missing, units }: WaitingItem) =>
+    html`<bdi>${name ?? sku}</bdi><small>${missing} of ${units} ${units === 1 ? 'key' : 'keys'}</small>`
+  const sinceOf = ({ since }: WaitingItem) =>
+    html`${clockTag(since, now, 'minutes')}<small>${ageTag(since, now)}</small>`
+  const causeOf = (item: WaitingItem) =>
+    html`<span>${stateMark(waitLabels[item.cause])}<small>${detailOf(item, now)}</small></span>`
+  return table({
+    caption: 'Customers waiting, the longest first',
+    isQueue: true,
+    rows: items,
+    columns: [
+      ['Order', orderOf],
+      ['Product', productOf, 'plain'],
+      [one ? `Paid, ${one}` : 'Paid', paidOf, 'top number'],
+      ['Waiting since', sinceOf],
+      ['Cause', causeOf, 'cause'],
+      ['What helps', (item) => helpOf(item, visit, at), 'do'],
+    ],
+  })
 }
 
 /** Says more about the cause: the money that is charged, and when it is tried again. */
