@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest'
 import { folded, type LogEvent } from '../../src/console/lists.ts'
 import { openApi } from '../support/api-world.ts'
+import { signedIn, visit } from '../support/console-client.ts'
 import { peopleOf } from '../support/console-data.ts'
 import { STORE } from '../support/test-app.ts'
 
@@ -101,4 +102,16 @@ test('an order whose answer was charged and failed says “bought again” once 
   await world.ask('POST', `/purchases/${id}/retry`)
   await world.pass(10_000)
   expect((await happened(world, '1001')).headings.filter((one) => one === 'Bought again')).toHaveLength(1)
+})
+
+test('a person with brackets in the name lost them, and all behind them, in the timeline of an order', async () => {
+  const world = await openApi()
+  const { sku, productId } = await world.offer()
+  world.sandbox.faults.add({ fault: 'insufficient-balance', times: 1_000, match: { productId } })
+  await world.order('1001', [{ sku }])
+  await world.pass(60_000)
+  const cookie = await signedIn(world, 'operator', 'Ann (B)')
+  const form = { deed: 'cancel', reason: '' }
+  await visit(world.pages.address() ?? '', `/orders/${STORE}/1001/cancel`, { cookie, form })
+  expect((await happened(world, '1001')).headings).toContain('Ann (B) cancelled what was not bought')
 })
