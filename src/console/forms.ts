@@ -6,7 +6,7 @@ import type { Visit } from './page.ts'
 /** What an action will do, in the order in which people ask: Money, Store, Undo. */
 export type Effect = Readonly<Record<string, Piece>>
 
-export const effectList = (effect: Effect): Html =>
+const effectList = (effect: Effect): Html =>
   html`<dl class="effect">${Object.entries(effect).map(([label, text]) => html`<dt>${label}</dt><dd>${text}</dd>`)}</dl>`
 
 export interface ActionForm {

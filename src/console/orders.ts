@@ -111,7 +111,7 @@ function stateTabs(query: URLSearchParams): Html {
 }
 
 /** Draws the state of an order for a person. An open order with a line that waits is marked as in review or held. */
-export const orderMark = ({ state, lines }: Pick<OrderEntryView, 'state' | 'lines'>): Html => {
+const orderMark = ({ state, lines }: Pick<OrderEntryView, 'state' | 'lines'>): Html => {
   if (state !== 'open') return stateMark(orderLabels[state])
   if (lines.some(({ waitsFor }) => waitsFor === 'review')) return stateMark(purchaseLabels.review)
   if (lines.some(({ waitsFor }) => waitsFor !== null)) return stateMark(lineLabels.held)
