@@ -433,9 +433,13 @@ const acceptedRows = [
     next: 'fulfilled',
     ...(holdReason !== null && { set: { holdReason: null } }),
   })),
-  row('reversed', ['completed', 'fulfilled'], 'read', (facts, input) => {
+  row('reversed', ['completed', 'fulfilled'], 'read', (facts, input, now) => {
     if (input.status !== 'failed' && input.status !== 'refunded') return undefined
-    return { effects: [{ discrepancy: 'reversed', orderId: facts.supplierOrderId ?? '' }] }
+    const isBack = input.status === 'refunded' && facts.refundedAt === null
+    return {
+      ...(isBack && { set: { refundedAt: now } }),
+      effects: [{ discrepancy: 'reversed', orderId: facts.supplierOrderId ?? '' }],
+    }
   }),
 
   review('found_after_the_end', over, 'found', (facts, { orders }, now) => {

@@ -64,7 +64,7 @@ async function sumAgain({ db, now }: Summing, { at, endAt: until, changes }: Sta
   const day = dayStart(at)
   const whole = await first(db, sumOfDay(day, day + DAY_MS))
   const parts = partsToSum({ at, until }, whole !== undefined, now())
-  const [from = { at }, to = { until }] = [parts[0], parts.at(-1)]
+  const [from = { at, until }, to = { at, until }] = [parts[0], parts.at(-1)]
   await db.commit([
     takeMark(at, until, changes),
     takeFromMonth(monthStart(at), from.at, to.until),
@@ -74,7 +74,7 @@ async function sumAgain({ db, now }: Summing, { at, endAt: until, changes }: Sta
       sumProducts(part.at, part.until),
     ]),
     addToMonth(monthStart(at), from.at, to.until),
-    ...(to.until - from.at < DAY_MS
+    ...(from.until - from.at < DAY_MS
       ? [markLater({ at: day, endAt: day + DAY_MS, dueAt: wholeAt(day), changes: 0 })]
       : []),
   ])

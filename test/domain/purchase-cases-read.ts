@@ -21,6 +21,9 @@ const kept = (row: string, phrase: string) => ({
   accepted: to('review', row, { handOverHeldAt: NOW, note: says(phrase) }, ['store_keys', 'alert']),
 })
 const reversed = { 'completed fulfilled': stays('reversed', {}, [{ discrepancy: 'reversed', orderId: 'own' }]) }
+const refunded = {
+  'completed fulfilled': stays('reversed', { refundedAt: NOW }, [{ discrepancy: 'reversed', orderId: 'own' }]),
+}
 const handsOver = { accepted: stays('some_keys', {}, ['store_keys', 'hand_over']) }
 const completes = { accepted: to('completed', 'completed', { keysShortSince: null }, ['store_keys', 'hand_over']) }
 const shortSince = (keysShortSince: number, effects: Effect[] = []) => ({
@@ -235,7 +238,7 @@ export const readCases: Case[] = [
     when: 'the order was refunded without keys',
     facts: { keysStored: 0 },
     input: read('refunded', 0, 0),
-    gives: { accepted: to('failed', 'failed', { refundedAt: NOW }, ['notify_failed']), ...reversed },
+    gives: { accepted: to('failed', 'failed', { refundedAt: NOW }, ['notify_failed']), ...refunded },
   },
   {
     when: 'the order failed and shows a key',
@@ -257,7 +260,7 @@ export const readCases: Case[] = [
   {
     when: 'the order was refunded and shows a key',
     input: read('refunded', 1, 1),
-    gives: { ...kept('failed_with_keys', 'keys of it came'), ...reversed },
+    gives: { ...kept('failed_with_keys', 'keys of it came'), ...refunded },
   },
   {
     when: 'the order failed and shows too many keys',

@@ -1,8 +1,17 @@
 import { describe, expect, test } from 'vitest'
+import { hourOf } from '../../src/domain/activity.ts'
 import { addedUp, DAY_MS, dayStart, type EarningSums, monthStart } from '../../src/domain/earnings.ts'
 import { chargesOf } from '../../src/domain/purchase.ts'
 import { cancelOrder, retryPurchase } from '../../src/ordering/actions.ts'
-import { distrustEarnings, earningsRows, readEarnings, storeRows, sumEarnings } from '../../src/ordering/earnings.ts'
+import {
+  distrustEarnings,
+  earningsRows,
+  productPage,
+  readEarnings,
+  storeRows,
+  sumEarnings,
+} from '../../src/ordering/earnings.ts'
+import { sweep } from '../../src/reconciliation/sweep.ts'
 import {
   entitlementLines,
   entitlements,
@@ -129,16 +138,39 @@ describe('the sums of what was earned', () => {
     await expectRight(app, seed)
   })
 
-  test('put a refund that comes next month on the day of its order', async () => {
+  test('a refund that comes next month lowers the day of its order', async () => {
     const app = await openTestApp()
-    app.sandbox.faults.add({ fault: 'hold-open' })
-    const orderId = await app.buy('1001', { unitPriceMinor: 5_000 })
-    await app.settle()
-    const day = dayStart(app.now())
+    const orderId = await app.buy('1001', { unitPriceMinor: 5_000, currency: 'EUR' })
+    await app.pass(MINUTE)
     await sumEarnings(app.ordering)
-    const of = async () =>
-      (await storeRows(app.ordering, { at: day, until: day + 40 * DAY_MS, by: 'month', group: 'store' })).at(-1)
-    const { amountMinor } = await app.purchase(orderId)
-    expect(await of()).toMatchObject({ at: day, store: STORE, sums: [{ chargedMinor: amountMinor, refundedMinor: 0 }] })
+    const day = dayStart(app.now())
+    const { amountMinor, supplierOrderId } = await app.purchase(orderId)
+    const rows = async () =>
+      (await storeRows(app.ordering, { at: day, until: day + 62 * DAY_MS, by: 'day', group: 'store' })).map(
+        ({ at, store, sums }) => ({ at, store, sums }),
+      )
+    const product = async () =>
+      (
+        await productPage(
+          app.ordering,
+          { at: monthStart(day), until: monthStart(day, 1), by: 'month', group: 'product' },
+          undefined,
+          10,
+        )
+      ).rows
+    const sold = { keys: 1, revenueMinor: 5_000, chargedMinor: amountMinor }
+    expect(await rows()).toMatchObject([{ at: day, store: STORE, sums: [{ ...sold, refundedMinor: 0 }] }])
+    app.move(monthStart(day, 1) + 3 * DAY_MS - app.now())
+    await sumEarnings(app.ordering)
+    const bought = app.sandbox.world.orders.known(1).find(({ id }) => id === supplierOrderId)
+    if (!bought) throw new Error('the supplier has no order')
+    app.sandbox.world.orders.refund(bought)
+    await sweep(app.ordering, day)
+    await app.pass(MINUTE)
+    expect((await readEarnings(app.ordering, all)).incompleteFrom).toBe(hourOf(TEST_NOW))
+    await sumEarnings(app.ordering)
+    const back = { ...sold, refundedMinor: amountMinor, owedBackMinor: 0 }
+    expect(await rows()).toMatchObject([{ at: day, store: STORE, sums: [back] }])
+    expect(await product()).toMatchObject([{ at: monthStart(day), sums: [back] }])
   })
 })

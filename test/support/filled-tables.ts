@@ -18,13 +18,16 @@ export function fillTables(file: string, rows: number): void {
 }
 
 function fill(connection: Connection.Database, table: SQLiteTable, rows: number): void {
-  const { name, columns, foreignKeys } = getTableConfig(table)
+  const { name, columns, foreignKeys, primaryKeys } = getTableConfig(table)
+  const keys = primaryKeys.flatMap((key) => key.columns.map((column) => column.name))
   const parents = foreignKeys.flatMap((key) => key.reference().columns.map((column) => column.name))
   const insert = connection.prepare(`insert into ${name} values (${columns.map(() => '?').join(', ')})`)
   connection.transaction(() => {
     for (let row = 0; row < rows; row += 1) {
       insert.run(
-        columns.map((column, index) => (parents.includes(column.name) ? named('id', row) : cellOf(column, index, row))),
+        columns.map((column, index) =>
+          parents.includes(column.name) ? named('id', row) : cellOf(column, index, row, keys.includes(column.name)),
+        ),
       )
     }
   })()
@@ -33,13 +36,13 @@ function fill(connection: Connection.Database, table: SQLiteTable, rows: number)
 /** A row is found under its number, and what refers to it has the same. */
 const named = (column: string, row: number): string => `${column}-${row} ${TEXTS[row % TEXTS.length]}`
 
-function cellOf(column: SQLiteColumn, index: number, row: number): unknown {
+function cellOf(column: SQLiteColumn, index: number, row: number, isOfKey: boolean): unknown {
   if (!column.notNull && (index + row) % 3 === 0) return null
   if (column.getSQLType() === 'blob') return Buffer.from([...(BYTES[row % BYTES.length] ?? []), row >> 8, row & 255])
   if (column.getSQLType() === 'integer') {
     // No worker runs.
     if (column.name === 'ends_at') return 1
-    if (column.primary || ['hour', 'ordinal', 'generation', 'part', 'number'].includes(column.name)) return row
+    if (column.primary || isOfKey || ['generation', 'part', 'number'].includes(column.name)) return row
     return column.dataType === 'boolean' ? row % 2 : NUMBERS[(index + row) % NUMBERS.length]
   }
   // As no column would write it.
