@@ -39,6 +39,7 @@ export const auditWords: Record<string, string> = {
   'listing.retry': 'had a listing pushed again',
   'listing.unignore': 'took a listing up again',
   'listing.unlink': 'unlinked a listing',
+  'money.export': 'exported money',
   'order.cancel': 'cancelled what was not bought',
   'order.export': 'exported orders',
   'order.resend': 'had the keys sent to the customer again',

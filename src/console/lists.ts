@@ -67,6 +67,8 @@ export interface LogEvent {
   isQuiet?: boolean
   /** True for a step towards the next event of its line: it stands behind that event. */
   isStep?: boolean
+  /** True for what came from elsewhere, such as a decision of a person: no step led to it. */
+  isOwn?: boolean
   /** Equal runs are one entry while no other event of their track is between them: `words` have the count between them. */
   run?: { words: readonly [string, string]; detail: string } | undefined
   /** Which events belong together; default: those of one `tag`. */
@@ -115,13 +117,14 @@ export function folded<E extends LogEvent>(events: readonly E[]): E[] {
   for (const event of runs.map(joined)) {
     const own = steps.get(trackOf(event)) ?? []
     if (event.isStep) steps.set(trackOf(event), [...own, event])
-    else entries.push(withSteps(event, own))
+    else entries.push(...(event.isOwn ? [...behindFirst(own), event] : [withSteps(event, own)]))
     if (!event.isStep && own.length > 0) steps.delete(trackOf(event))
   }
-  // Steps that have led to nothing yet stand behind the first of them.
-  const open = [...steps.values()].flatMap(([first, ...rest]) => (first ? [withSteps(first, rest)] : []))
-  return [...entries, ...open].sort((a, b) => Date.parse(a.at) - Date.parse(b.at))
+  return [...entries, ...[...steps.values()].flatMap(behindFirst)].sort((a, b) => Date.parse(a.at) - Date.parse(b.at))
 }
+
+/** Steps that have led to nothing stand behind the first of them. */
+const behindFirst = <E extends LogEvent>([first, ...rest]: readonly E[]): E[] => (first ? [withSteps(first, rest)] : [])
 
 const trackOf = ({ track, tag = '' }: LogEvent): string => track ?? tag
 
@@ -135,6 +138,8 @@ function joined<E extends LogEvent>(run: readonly E[]): E {
   const [before, after] = first.run?.words ?? [html`${first.what},`, '']
   return {
     ...first,
+    // Of the same tries, the last one says how it stands.
+    sign: last.sign,
     until: last.until ?? last.at,
     what: html`${before} ${times}${after}`,
     detail: html`${first.run?.detail ?? first.detail} Last ${clockTag(last.at, Date.parse(first.at))}.`,

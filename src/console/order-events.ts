@@ -63,7 +63,7 @@ export function eventsOf(order: OrderHistoryView, store: string): OrderEvent[] {
     ),
     ...clicksOf(order.openings).map(({ at, purchaseId, network }): Entry => {
       const detail = `On the page of keys, from the network ${network}.`
-      return { rank: 9, at, sign: 'done', what: 'The customer opened keys', detail, purchaseId }
+      return { rank: 9, at, sign: 'done', what: 'The customer opened keys', detail, purchaseId, isOwn: true }
     }),
     ...order.outages.map((outage) => outageEntry(outage, order.receivedAt)),
     ...order.audit.map((deed) => deedEntry(deed, updated)),
@@ -285,7 +285,8 @@ function outageEntry({ beganAt, endedAt, error }: OrderHistoryView['outages'][nu
   const lasted = endedAt && `It lasted ${duration(Date.parse(endedAt) - Date.parse(beganAt))}.`
   const what = `The supplier ${endedAt ? 'did' : 'does'} not answer`
   const words = ['The supplier did not answer', ''] as const
-  const run = { words, detail: 'What was to be sent waited meanwhile.' }
+  // One that lasts is said by itself: among those that are over nobody would see it.
+  const run = endedAt ? { words, detail: 'What was to be sent waited meanwhile.' } : undefined
   const detail = html`It ${error}. ${lasted}`
   const until = endedAt ?? undefined
   return { rank: 1, at, until, sign: endedAt ? 'off' : 'stop', what, detail, run, track: 'outage' }
@@ -294,5 +295,5 @@ function outageEntry({ beganAt, endedAt, error }: OrderHistoryView['outages'][nu
 function deedEntry({ at, actor, action, detail, subject }: Deed, updates: ReadonlySet<string>): Entry {
   const purchaseId = action.startsWith('purchase.') && !updates.has(subject) ? subject : undefined
   const what = `${splitActor({ actor }).name} ${auditWords[action] ?? action}`
-  return { rank: 2, at, sign: 'done', what, detail: detail && sentenceOf(detail), purchaseId }
+  return { rank: 2, at, sign: 'done', what, detail: detail && sentenceOf(detail), purchaseId, isOwn: true }
 }

@@ -1,4 +1,5 @@
 /** Earnings are summed in the background, and read as sums: no page adds up a million orders. */
+import { filterText } from '../domain/data-export.ts'
 import {
   addedUp,
   DAY_MS,
@@ -32,6 +33,7 @@ import {
   takeFromMonth,
   takeMark,
 } from '../storage/earnings.ts'
+import { audited } from '../storage/evidence.ts'
 import { offersByProduct } from '../storage/offers.ts'
 import type { Ordering } from './context.ts'
 
@@ -143,6 +145,18 @@ export async function* earningsRows(reading: Reading, asked: EarningsAsked): Asy
     yield page.rows
     from = page.next
   }
+}
+
+/** Returns the same for a file. Before the first row, the audit notes who asked for what. */
+export async function exportEarnings(
+  exporting: Reading & Pick<Ordering, 'newId'>,
+  asked: EarningsAsked,
+  actor: string,
+): Promise<AsyncGenerator<EarningsRow[]>> {
+  const { at: from, until: to, store, by, group } = asked
+  const named = filterText('money', { from, to, store }, group === 'none' ? `by ${by}` : `by ${by} and ${group}`)
+  await exporting.db.commit([audited(exporting, actor, 'money.export', 'money', named)])
+  return earningsRows(exporting, asked)
 }
 
 /** Returns the rows of each period, the newest first, and of its stores by their ids. */

@@ -3,6 +3,7 @@ import { dayStart } from '../../src/domain/earnings.ts'
 import { sumEarnings } from '../../src/ordering/earnings.ts'
 import { type ApiOptions, openApi } from '../support/api-world.ts'
 import { signedIn, visit } from '../support/console-client.ts'
+import { auditOf } from '../support/console-data.ts'
 
 const HOUR = 3_600_000
 const DAY = 24 * HOUR
@@ -93,6 +94,16 @@ test('saves what it shows as a file that no spreadsheet runs', async () => {
   expect(row).toContain(`${productId},${sku}`)
   expect(row).toMatch(/,5\.00$/)
   expect((await world.page(`/money.csv?from=${day}&to=${day}&by=day`)).text.split('\r\n')).toHaveLength(3)
+})
+
+test('the audit did not have who saved money as a file', async () => {
+  const world = await openWorld()
+  await world.page('/money.csv?from=2023-11-01&to=2023-11-30&by=month&group=store')
+  const [entry] = (await auditOf(world)).filter(({ action }) => action === 'money.export')
+  expect(entry).toMatchObject({
+    subject: 'money',
+    detail: 'money from 2023-11-01T00:00:00.000Z, to 2023-12-01T00:00:00.000Z, by month and store',
+  })
 })
 
 test('names the field of a time that cannot be asked for', async () => {

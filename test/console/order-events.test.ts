@@ -1,6 +1,7 @@
 /** What happened to an order, folded: equal tries are one entry, and what led to an event stands behind it. */
 import { expect, test } from 'vitest'
 import { folded, type LogEvent } from '../../src/console/lists.ts'
+import { endOutage, insertOutage } from '../../src/storage/outages.ts'
 import { openApi } from '../support/api-world.ts'
 import { signedIn, visit } from '../support/console-client.ts'
 import { peopleOf } from '../support/console-data.ts'
@@ -66,6 +67,22 @@ test('steps stand behind the event that they led to, with request and answer; th
   expect([open?.what, open?.at]).toEqual(['Accepted', at(1)])
 })
 
+test('of equal tries, the sign is that of the last one: the last refusal is final', () => {
+  const [entry] = folded([refused(1), { ...refused(2), sign: 'stop' }])
+  expect(entry?.sign).toBe('stop')
+})
+
+test('what the supplier accepted was hidden behind the decision of a person that came later', () => {
+  const accepted = event(1, 'Accepted', { isStep: true })
+  const read = event(2, 'Order read', { isStep: true })
+  const decision = event(3, 'mira had it tried or looked at', { isOwn: true })
+  expect(said([accepted, read, decision, event(4, 'Order read', { isStep: true }), event(5, 'The key came')])).toEqual([
+    ['Accepted', 'Accepted', 'Order read'],
+    ['mira had it tried or looked at'],
+    ['The key came', 'Order read', 'The key came'],
+  ])
+})
+
 /** The headings of what happened to an order, and the whole page. */
 async function happened(world: Awaited<ReturnType<typeof openApi>>, reference: string) {
   const { text } = await peopleOf(world).page('operator', `/orders/${STORE}/${reference}`)
@@ -114,4 +131,27 @@ test('a person with brackets in the name lost them, and all behind them, in the 
   const form = { deed: 'cancel', reason: '' }
   await visit(world.pages.address() ?? '', `/orders/${STORE}/1001/cancel`, { cookie, form })
   expect((await happened(world, '1001')).headings).toContain('Ann (B) cancelled what was not bought')
+})
+
+test('an outage that lasts was counted among those that are over', async () => {
+  const world = await openApi()
+  const { sku } = await world.offer()
+  await world.order('1001', [{ sku }])
+  const began = world.now()
+  const outage = (minutes: number, id: string) => ({
+    id,
+    beganAt: began + minutes * 60_000,
+    error: 'answered with 503',
+  })
+  await world.db.commit([
+    insertOutage(outage(1, 'a')),
+    endOutage('a', began + 2 * 60_000),
+    insertOutage(outage(3, 'b')),
+    endOutage('b', began + 4 * 60_000),
+    insertOutage(outage(5, 'c')),
+  ])
+  world.move(6 * 60_000)
+  const { headings } = await happened(world, '1001')
+  expect(headings).toContain('The supplier did not answer 2 times')
+  expect(headings).toContain('The supplier does not answer')
 })

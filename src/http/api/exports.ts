@@ -4,7 +4,7 @@ import { deliveryStates } from '../../domain/labels.ts'
 import { lineStates, orderStates } from '../../domain/store-order.ts'
 import { type DeliveryRow, exportDeliveries } from '../../inbox/delivery-export.ts'
 import { csvText, FILE_START } from '../../listings/links-file.ts'
-import { earningsRows } from '../../ordering/earnings.ts'
+import { exportEarnings } from '../../ordering/earnings.ts'
 import { exportOrders, type OrderRow } from '../../ordering/order-export.ts'
 import { choice, eventName, exportBody, fromStore, inStore, queryInstant, search } from '../input.ts'
 import { type ApiContext, admin, ok, operation, rowsFile, type SentFile, viewer } from '../operation.ts'
@@ -164,9 +164,9 @@ export function exportOperations({ ordering }: ApiContext) {
       allowed: viewer,
       summary: 'Revenue, cost, refunds and margin as a file.',
       answer: rowsFile(earningFile.row),
-      async handle({ query: { format, ...query } }) {
+      async handle({ caller: { actor }, query: { format, ...query } }) {
         const now = ordering.now()
-        const pages = earningsRows(ordering, earningsAsked(query, now))
+        const pages = await exportEarnings(ordering, earningsAsked(query, now), actor)
         async function* cells() {
           for await (const rows of pages) {
             yield rows
