@@ -11,12 +11,14 @@ import {
   deleteBy,
   insertInto,
   insertOnce,
+  newestFirst,
   page,
   rowsBy,
   setBy,
   setOne,
   someBy,
   valueAfter,
+  within,
 } from './table.ts'
 
 export type Delivery = typeof deliveries.$inferSelect
@@ -54,7 +56,23 @@ export const dueDeliveries = someBy(
 )
 
 /** Lists deliveries without their bodies: a list of 200 would carry up to 50 MB of bodies. */
-export const listDeliveries = page(deliveries, ['state', 'event'], { without: 'ciphertext' })
+const deliveriesOf = page(deliveries, ['state', 'event'], { without: 'ciphertext' })
+/** Their ids are read from the index that has event and state. SQLite would else read all deliveries of the event. */
+const deliveriesOfBoth = statement(({ state, event, ...place }: Parameters<typeof deliveriesOf>[0]) => {
+  const ids = build
+    .select({ id: deliveries.id })
+    .from(deliveries)
+    .where(and(sql`${deliveries.state} = ${state}`, sql`${deliveries.event} = ${event}`, within(deliveries.id, place)))
+    .orderBy(newestFirst(deliveries.id, place))
+    .limit(place.limit)
+  return build
+    .select(withoutBody)
+    .from(deliveries)
+    .where(inArray(deliveries.id, ids))
+    .orderBy(newestFirst(deliveries.id, place))
+})
+export const listDeliveries = (asked: Parameters<typeof deliveriesOf>[0]) =>
+  asked.state === undefined || asked.event === undefined ? deliveriesOf(asked) : deliveriesOfBoth(asked)
 
 /** Any delivery of an endpoint. */
 export const anyDelivery = statement((source: string) =>

@@ -114,7 +114,19 @@ export const dueOutboxBesides = statement(({ stores, now, limit }: { stores: str
     .limit(limit),
 )
 
-export const listOutbox = page(outbox, ['state', 'kind', 'store'])
+const messages = page(outbox, ['state', 'kind', 'store'])
+/** Alerts are few among the callbacks, and have an index of their own. */
+const alertMessages = page(outbox, ['store'], {
+  where: sql`${outbox.kind} = 'alert'`,
+  computed: { state: notByIndex(outbox.state) as SQL<OutboxRow['state']> },
+})
+/** Nearly all messages are done: the newest are read one after the other, instead of sorting a million. */
+const doneMessages = page(outbox, ['kind'], { where: sql`${notByIndex(outbox.state)} = 'done'` })
+export function listOutbox(asked: Parameters<typeof messages>[0]) {
+  const { kind, state, store, ...place } = asked
+  if (kind === 'alert') return alertMessages({ ...place, state, store })
+  return state === 'done' && store === undefined ? doneMessages({ ...place, kind }) : messages(asked)
+}
 
 /** Stores that have not taken an update in this many attempts, each with an error. @param limit how many updates are looked at */
 export const storesNotTaking = statement((attempts: number, limit: number) => {

@@ -56,11 +56,13 @@ import {
   skusOfOffers,
 } from '../../src/storage/offers.ts'
 import { openOutage, outagesBetween } from '../../src/storage/outages.ts'
+import { listOutbox } from '../../src/storage/outbox.ts'
 import { nextPublications, offersFrom } from '../../src/storage/publications.ts'
 import {
   assertWithinCap,
   generationsOf,
   listHeldPurchases,
+  listPurchases,
   oldestWrittenOff,
   purchasesById,
   purchasesBySupplierOrderBeginning,
@@ -181,6 +183,21 @@ const cases: [string, SQLWrapper, string][] = [
     'deliveries of an event in a state, newest first',
     listDeliveries({ event: 'balance.low', state: 'dead', before: 'z', limit: 1 }),
     'deliveries_event_state (event=? AND state=? AND id<?)',
+  ],
+  [
+    'deliveries of an event in a state, in a time',
+    listDeliveries({ event: 'order.completed', state: 'dead', before: 'z', from: 'a', limit: 1 }),
+    'COVERING INDEX deliveries_event_state (event=? AND state=? AND id>? AND id<?)',
+  ],
+  [
+    'purchases that are fulfilled, in a time',
+    listPurchases({ state: 'fulfilled', before: 'z', from: 'a', limit: 1 }),
+    'sqlite_autoindex_purchases_1 (id>? AND id<?)',
+  ],
+  [
+    'messages that are done, in a time',
+    listOutbox({ state: 'done', kind: 'callback', before: 'z', from: 'a', limit: 1 }),
+    'sqlite_autoindex_outbox_1 (id>? AND id<?)',
   ],
   [
     'deliveries of an event, newest first',
@@ -333,6 +350,10 @@ test('lists of a few among many are walked newest first, without sorting', () =>
     listUnfulfilledOrders('failed', { limit: 1 }),
     ordersOfSku('k', { closedState: 'fulfilled', limit: 1 }),
     listStoreOrders({ store: 's', limit: 1 }),
+    // A million rows were sorted for each.
+    listPurchases({ state: 'fulfilled', limit: 1 }),
+    listOutbox({ state: 'done', kind: 'callback', limit: 1 }),
+    listOutbox({ state: 'done', kind: 'alert', limit: 1 }),
     newestKey(),
   ])
     expect(planOf(statement).join()).not.toContain('TEMP B-TREE')
