@@ -68,7 +68,7 @@ export function startJobs({ config, runtime, webhooks, backups, lookForWork, wak
     everySeconds(HELD_SECONDS, 'held', lookAtWaiting, log),
     everySeconds(REATTACH_SECONDS, 'restore', runtime.reattachOrders, log),
     everySeconds(ASK_SECONDS, 'supplier', () => askAgain(runtime.ordering), log),
-    everySeconds(EARNINGS_SECONDS, 'earnings', () => sumEarnings(runtime.ordering, () => sleep(1)), log),
+    everySeconds(EARNINGS_SECONDS, 'earnings', () => sumEarnings(runtime.ordering, () => sleep(EARNINGS_REST_MS)), log),
     ...(lookForWork ? [everySeconds(LOOK_SECONDS, 'look', lookForWork, log)] : []),
   ]
   const logged = (event: string) => (error: unknown) => log.warn(event, { error: messageOf(error) })
@@ -104,6 +104,8 @@ const REATTACH_SECONDS = 5
 
 /** Seconds between two looks for times whose earnings are to be summed again. */
 const EARNINGS_SECONDS = 5
+/** Between two days that are summed: what comes meanwhile waits for one day at most. */
+const EARNINGS_REST_MS = 100
 
 /** Seconds between two requests that only find out whether the supplier answers again. */
 const ASK_SECONDS = 60

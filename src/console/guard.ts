@@ -30,9 +30,8 @@ export function isFromElsewhere({ method, headers }: Pick<IncomingMessage, 'meth
 }
 
 /**
- * Whether a person asked for a file on a page of the same origin, or by typing its address. A file is stored on the person's machine, and
- * the audit has an entry for it in the person's name: no other site may cause that, by a link neither. Browsers that send no
- * `sec-fetch-site` name the page, because its policy of referrers says so.
+ * Whether a person asked for a file on a page of the same origin, or by typing its address: the audit has an entry for it in the person's
+ * name, which no link of another site may cause. Browsers that send no `sec-fetch-site` name the page.
  */
 export function isDownload({ 'sec-fetch-site': site, referer = '' }: IncomingHttpHeaders, origin: string): boolean {
   return site === undefined ? referer.startsWith(`${origin}/`) : site === 'same-origin' || site === 'none'

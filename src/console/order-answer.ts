@@ -194,7 +194,7 @@ function settled(order: OrderHistoryView, store: string): Answer {
       about: 'Nearly every order has its keys within a minute.',
     }
   }
-  const knows = order.updates.every(({ doneAt }) => doneAt !== null) ? 'knows it' : 'was not told all of it yet'
+  const knows = order.updates.every(({ doneAt }) => doneAt !== null) ? 'knows it' : 'does not know all of it yet'
   return {
     sign: order.state === 'cancelled' ? 'off' : 'stop',
     sentence: `${delivered === 0 ? 'No key came' : `${delivered} of ${wanted} keys came`}, and no customer waits for ${delivered === 0 ? 'it' : 'the others'}.`,

@@ -285,7 +285,7 @@ function outageEntry({ beganAt, endedAt, error }: OrderHistoryView['outages'][nu
   const lasted = endedAt && `It lasted ${duration(Date.parse(endedAt) - Date.parse(beganAt))}.`
   const what = `The supplier ${endedAt ? 'did' : 'does'} not answer`
   const words = ['The supplier did not answer', ''] as const
-  // One that lasts is said by itself: among those that are over nobody would see it.
+  // One that lasts is said by itself: among those that are over no reader would see it.
   const run = endedAt ? { words, detail: 'What was to be sent waited meanwhile.' } : undefined
   const detail = html`It ${error}. ${lasted}`
   const until = endedAt ?? undefined

@@ -161,7 +161,7 @@ const refusals: readonly (ApiError & { status: number })[] = [
 const CHANGED: readonly unknown[] = ['changed', 'not_held', 'evidence_changed', 'not_decidable']
 
 /**
- * What became of one of several things. `why` says why it was refused, how it had changed, or why nobody knows. Unknown is that which may
+ * What became of one of several things. `why` says why it was refused, how it had changed, or why it is not known. Unknown is that which may
  * be done or not, because an answer was lost.
  */
 export interface Outcome<R> {
