@@ -1,4 +1,5 @@
 /** Money: what was earned, what waits for money, and what is owed back. */
+import { hourOf } from '../domain/activity.ts'
 import { fundLines, topUpText } from '../domain/balance.ts'
 import {
   backText,
@@ -63,7 +64,7 @@ export const moneyPage: Page = {
     return {
       title: 'Money',
       main: html`<header class="title"><h1>${earnedText(periods)}</h1><p>Revenue is what the stores state for the keys that they have. Cost is what the supplier charged, less what came back or is owed back. An order counts on the day on which it was taken, with all that becomes of it later. Days are in UTC.</p></header>
-${incompleteFrom && notice({ kind: 'held', word: 'Being summed', text: html`What was earned since ${clockTag(incompleteFrom, now)} is not all in these sums. Look again in a moment.` })}
+${incompleteFrom && Date.parse(incompleteFrom) < hourOf(now) && notice({ kind: 'held', word: 'Being summed', text: html`What was earned since ${clockTag(incompleteFrom, now)} is not all in these sums. Look again in a moment.` })}
 ${figures([...marginFigures('week', weeks.items), ...marginFigures('month', months.items)])}
 ${moneyAtSupplier(balance, now)}
 ${section('span-h', `${dayIn(from, now)} to ${dayIn(to, now)}`, ofTime, saveAs({ from, to }))}

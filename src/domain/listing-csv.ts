@@ -114,10 +114,10 @@ export function readLine({ positions, width }: CsvHeader, line: number, cells: s
  */
 const SIGNS = '=+\\-@\\t\\uff1d\\uff0b\\uff0d\\uff20'
 const FORMULA = `(?='*[${SIGNS}])`
-const UNESCAPED = new RegExp(`^(?='*[${SIGNS}\\r\\n])|(?<=[\\r\\n])${FORMULA}`, 'g')
+const UNESCAPED = new RegExp(`^(?!-\\d+\\.\\d+$)(?='*[${SIGNS}\\r\\n])|(?<=[\\r\\n])${FORMULA}`, 'g')
 const ESCAPED = new RegExp(`^'(?='*[${SIGNS}\\r\\n])|(?<=[\\r\\n])'${FORMULA}`, 'g')
 
-/** Puts an apostrophe before a formula, which makes it text: `=1+1` becomes `'=1+1`. */
+/** Puts an apostrophe before a formula, which makes it text: `=1+1` becomes `'=1+1`. A negative amount, as `-5.00`, stays a number. */
 export const escapedCell = (text: string): string => text.replace(UNESCAPED, "'")
 
 /** Removes the apostrophe of `escapedCell`: `'=1+1` becomes `=1+1`. */

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { dayStart } from '../../src/domain/earnings.ts'
+import { cancelOrder } from '../../src/ordering/actions.ts'
 import { sumEarnings } from '../../src/ordering/earnings.ts'
 import { type ApiOptions, openApi } from '../support/api-world.ts'
 import { signedIn, visit } from '../support/console-client.ts'
@@ -7,6 +8,7 @@ import { auditOf } from '../support/console-data.ts'
 
 const HOUR = 3_600_000
 const DAY = 24 * HOUR
+const MINUTE = 60_000
 
 async function openWorld(options: ApiOptions = {}) {
   const world = await openApi({ balanceMinor: 1_000_000, storeNames: { 'demo-ab12cd34': 'Nordic <Keys>' }, ...options })
@@ -104,6 +106,29 @@ test('the audit did not have who saved money as a file', async () => {
     subject: 'money',
     detail: 'money from 2023-11-01T00:00:00.000Z, to 2023-12-01T00:00:00.000Z, by month and store',
   })
+})
+
+test('the page said that it is being summed whenever an order had just come', async () => {
+  const world = await openWorld()
+  const { sku, costMinor } = await world.offer()
+  const shown = async () =>
+    (await visit(world.pages.address() ?? '', '/money', { cookie: await signedIn(world, 'viewer') })).text
+  await world.page()
+  await world.order('1001', [{ sku, unitPriceMinor: costMinor }])
+  await world.pass(MINUTE)
+  expect(await shown()).not.toContain('Being summed')
+  world.move(2 * HOUR)
+  expect(await shown()).toContain('Being summed')
+})
+
+test('a loss in the file was text that no spreadsheet adds up', async () => {
+  const world = await openWorld()
+  const { sku, costMinor } = await world.offer()
+  const { orderId } = await world.order('1001', [{ sku, unitPriceMinor: costMinor * 2 }])
+  await world.pass(HOUR)
+  await cancelOrder(world.ordering, orderId, 'shop')
+  const { text } = await world.page('/money.csv?by=whole')
+  expect(text).toMatch(new RegExp(`,-${(costMinor / 100).toFixed(2)}\\r\\n`))
 })
 
 test('names the field of a time that cannot be asked for', async () => {
