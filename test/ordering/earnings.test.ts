@@ -13,6 +13,7 @@ import {
 } from '../../src/ordering/earnings.ts'
 import { sweep } from '../../src/reconciliation/sweep.ts'
 import {
+  earnings,
   entitlementLines,
   entitlements,
   licenceKeys,
@@ -136,6 +137,21 @@ describe('the sums of what was earned', () => {
     app.move(5 * DAY_MS)
     await sumEarnings(app.ordering)
     await expectRight(app, seed)
+  })
+
+  test('the hours of a day that was over when the service started were never joined', async () => {
+    const app = await openTestApp()
+    await app.buy('1001', { unitPriceMinor: 5_000, currency: 'EUR' })
+    await app.pass(MINUTE)
+    app.move(DAY_MS)
+    await distrustEarnings(app.ordering)
+    await sumEarnings(app.ordering)
+    app.move(3 * DAY_MS)
+    await sumEarnings(app.ordering)
+    const rows = await app.db.query(build.select().from(earnings))
+    expect(new Set(rows.map(({ at, endAt }) => `${at} ${endAt}`))).toEqual(
+      new Set([`${dayStart(TEST_NOW)} ${dayStart(TEST_NOW) + DAY_MS}`]),
+    )
   })
 
   test('a refund that comes next month lowers the day of its order', async () => {
