@@ -86,11 +86,9 @@ const rowOf = (item: WaitingItem): Row => {
 }
 
 /** The help that can be given to several lines at once. Of reviews and ceilings a person reads first, each on a page of its own. */
-const atOnce = ['retry', 'try_now', 'look_now', 'send_again'] as const satisfies (WaitingItem['help'] &
-  keyof typeof severalLabels)[]
-type AtOnce = (typeof atOnce)[number]
-const isAtOnce = (item: WaitingItem): item is WaitingItem & { help: AtOnce } =>
-  (atOnce as readonly string[]).includes(item.help)
+const atOnce = ['retry', 'try_now', 'look_now', 'send_again'] as const
+const isAtOnce = (item: WaitingItem): item is WaitingItem & { help: (typeof atOnce)[number] } =>
+  atOnce.some((one) => one === item.help)
 
 /** Returns the lines that can be selected, on the page of one cause: one thing can be done about all of them at once. */
 function selectable(items: readonly WaitingItem[], { caller, query }: Visit) {
@@ -126,8 +124,6 @@ function rowsOf(items: readonly WaitingItem[], visit: Visit, stores: StoreNames,
     html`${those.includes(item) && tick(visit, 'several', rowOf(item), true)}<a href="${orderPath(item)}"><bdi>${numberOf(item)}</bdi></a><small><bdi>${storeName(stores, item.store)}</bdi></small>`
   const productOf = ({ name, sku, missing, units }: WaitingItem) =>
     html`<bdi>${name ?? sku}</bdi><small>${missing} of ${units} ${units === 1 ? 'key' : 'keys'}</small>`
-  const sinceOf = ({ since }: WaitingItem) =>
-    html`${clockTag(since, now, 'minutes')}<small>${ageTag(since, now)}</small>`
   const causeOf = (item: WaitingItem) =>
     html`<span>${stateMark(waitLabels[item.cause])}<small>${detailOf(item, now)}</small></span>`
   return table({
@@ -138,7 +134,7 @@ function rowsOf(items: readonly WaitingItem[], visit: Visit, stores: StoreNames,
       ['Order', orderOf],
       ['Product', productOf, 'plain'],
       [one ? `Paid, ${one}` : 'Paid', paidOf, 'top number'],
-      ['Waiting since', sinceOf],
+      ['Waiting since', ({ since }) => html`${clockTag(since, now, 'minutes')}<small>${ageTag(since, now)}</small>`],
       ['Cause', causeOf, 'cause'],
       ['What helps', (item) => helpOf(item, visit, at), 'do'],
     ],
