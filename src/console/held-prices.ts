@@ -100,11 +100,7 @@ function heldPart(drawn: Drawn & { visit: Visit }, index: number): Html {
 <div class="split"><div class="stack">
 <p>${known && wantedPrice !== null && html`The price would go from <span class="from">${known.price}</span> to <strong>${money(wantedPrice, known.currency)}</strong>${changeText(known.price, wantedPrice, known.currency)}.`}${detail && ` ${sentenceOf(detail)}`}</p>
 ${priceSteps(listing)}
-<p class="small quiet">${
-    sells
-      ? `While it is held, ${name} sells on at the price that it has.`
-      : `While it is held, ${name} shows no stock of it.`
-  }</p></div>
+<p class="small quiet">While it is held, ${name} ${sells ? 'sells on at the price that it has' : 'shows no stock of it'}.</p></div>
 <div>${forOperators('Release, ignore', visit, html`${releaseAct({ ...drawn, isAway: true, isOpen: index === 0 })}${listingAct('ignore', { ...drawn, isAway: true })}<p class="not-now">Or do nothing: the hold ends on its own when the price no longer jumps.</p>`)}</div></div></section>`
 }
 

@@ -41,9 +41,10 @@ function marginOf(listing: AnswerOf<'viewStoreListing'>, price: string): string 
   if (!explained || cost?.step !== 'cost' || cost.amount === null || cost.currency !== explained.currency)
     return undefined
   const left = lessThan(price, cost.amount, explained.currency)
-  return left === undefined
-    ? undefined
-    : `Sales at ${money(price, explained.currency)} leave ${money(left, explained.currency)} a unit over the cost.`
+  return (
+    left &&
+    `Sales at ${money(price, explained.currency)} leave ${money(left, explained.currency)} a unit over the cost.`
+  )
 }
 
 export function releaseAct({ visit, store, name, listing, isOpen, isAway }: Drawn): Html | undefined {

@@ -22,7 +22,7 @@ import { table } from './tables.ts'
 import { detailOf, helpOf, type WaitingItem } from './waiting.ts'
 import { ageOf, ageTag, clockTag, countedInWords, money, sentenceOf, sentenceStart } from './words.ts'
 
-type OrderHistoryView = AnswerOf<'viewOrderHistory'>
+export type OrderHistoryView = AnswerOf<'viewOrderHistory'>
 
 interface Answer {
   sign: Sign
@@ -50,11 +50,8 @@ function stripOf(order: OrderHistoryView, waits: readonly WaitingItem[], now: nu
   const step = (kind: Sign, name: string, count: Piece, at: string | null, why?: Piece) =>
     html`<li${kind === 'done' && html` class="past"`}>${sign(kind)}<div><b>${name}</b> <span>${count}</span> <small>${why}${why && at && ', '}${at && clockTag(at, now, 'minutes')}</small></div></li>`
   const opened = order.openings.length
-  const openedAt =
-    order.openings
-      .map(({ at }) => at)
-      .sort()
-      .at(-1) ?? null
+  const openings = order.openings.map(({ at }) => at).sort()
+  const openedAt = openings.at(-1) ?? null
   return html`<ol class="strip" aria-label="How far it is">${step('done', 'Ordered', order.money.paid && 'and paid', order.receivedAt)}${order.steps.map(
     ({ step: name, count, at }, index) =>
       index === open

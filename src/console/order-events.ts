@@ -4,12 +4,10 @@ import { counted, duration } from '../domain/figures.ts'
 import { type Html, html } from '../domain/html.ts'
 import { clicksOf } from '../domain/key-page.ts'
 import { plainName, purchaseLabels } from '../domain/labels.ts'
-import type { AnswerOf } from '../http/api/table.ts'
 import { auditWords, splitActor } from './audit.ts'
 import { inARow, type LogEvent } from './lists.ts'
+import type { OrderHistoryView } from './order-answer.ts'
 import { money, sentenceOf, sentenceStart } from './words.ts'
-
-type OrderHistoryView = AnswerOf<'viewOrderHistory'>
 
 interface OrderEvent extends LogEvent {
   /** The store's own id of the line that the event is about; undefined: the event is about the whole order. */

@@ -23,7 +23,7 @@ import {
 import { type Fact, facts, folded, notice, section, sectionHead, type Tab, tabs, timeline } from './lists.ts'
 import { live } from './live.ts'
 import { stateMark } from './marks.ts'
-import { answerOf } from './order-answer.ts'
+import { answerOf, type OrderHistoryView } from './order-answer.ts'
 import { claimActions, claimsOf } from './order-claims.ts'
 import { eventsOf } from './order-events.ts'
 import { numberOf, orderPath } from './orders.ts'
@@ -31,8 +31,6 @@ import { byAdmin, byOperator, done, type Page, type Visit } from './page.ts'
 import { withQuery } from './tables.ts'
 import { queueActions, type WaitingItem } from './waiting.ts'
 import { ago, clockTag, money, type StoreNames, sentenceOf, storeName, storeNames } from './words.ts'
-
-type OrderHistoryView = AnswerOf<'viewOrderHistory'>
 
 type Line = OrderHistoryView['lines'][number]
 type Purchase = Line['purchases'][number]
