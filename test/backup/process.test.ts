@@ -74,7 +74,7 @@ async function open(onTestFinished: TestContext['onTestFinished'], more: object 
 const charges = ({ sandbox }: Installation) => sandbox.world.report().charges.length
 
 describe('a backup', () => {
-  test.concurrent(
+  test.runIf(isLong).concurrent(
     'is made by the schedule, and old ones go',
     async ({ onTestFinished }) => {
       const { installation, kept, stop } = await open(onTestFinished, { backups: { cron: '* * * * * *', keep: 2 } })

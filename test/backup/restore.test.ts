@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { restoreCampaign } from '../campaigns/restores/campaign.ts'
 import { changesCampaign } from '../campaigns/restores/changes.ts'
 import { type Figures, noFigures } from '../campaigns/restores/figures.ts'
+import { isNeeded } from '../support/needs.ts'
 
 /** `npm run restores` is the whole form, with 200 of them; `SEED` begins elsewhere. */
 const RESTORES = Number(process.env.RESTORES ?? 20)
@@ -9,7 +10,10 @@ const SEED = Number(process.env.SEED ?? 1)
 const PER_RUN = 5
 const runs = Array.from({ length: Math.ceil(RESTORES / PER_RUN) }, (_, place) => SEED + place)
 
-describe('a database that is backed up after every commit, and put back', () => {
+const isLong = isNeeded('campaigns')
+const needs = isLong ? '' : ' (skipped: a campaign, which .ci/run runs)'
+
+describe.runIf(isLong)(`a database that is backed up after every commit, and put back${needs}`, () => {
   const all: Figures[] = []
 
   test.each(runs)(

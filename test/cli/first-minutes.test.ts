@@ -9,11 +9,14 @@ import { expect, type TestContext, test } from 'vitest'
 import { startCheckedSandbox } from '../support/checked-sandbox.ts'
 import { DIALECT } from '../support/delivery.ts'
 import { freePort } from '../support/free-port.ts'
+import { isNeeded } from '../support/needs.ts'
 import { startShop } from '../support/recording-store.ts'
 import { until } from '../support/service-process.ts'
 
 const REPOSITORY = path.join(import.meta.dirname, '../..')
 const API_KEY = 'sk_test_0123456789abcdef'
+const isLong = isNeeded('campaigns')
+const needs = isLong ? '' : ' (skipped: .ci/run runs it)'
 
 /** A clone after `npm ci`, and its command line. */
 function cloned(onTestFinished: TestContext['onTestFinished']) {
@@ -136,50 +139,53 @@ test('the demo runs, init sets up the real thing beside it, doctor finds no faul
   expect((await service.exit)[0]).toBe(0)
 })
 
-test('the README leads from a clone to the first licence key, printed, of a supplier with another dialect, in seven commands', async ({
-  onTestFinished,
-}) => {
-  const { folder, start, terminal, shell } = cloned(onTestFinished)
-  const [port, supplierPort, storePort] = [await freePort(), await freePort(), await freePort()]
-  const commands = commandsOfTheReadme()
-  expect(commands).toHaveLength(7)
-  const [install, init = '', doctor = '', listen = '', serve = '', listings = '', order = ''] = commands
-  expect(install, 'which has run where this test runs').toBe('npm ci')
+test.runIf(isLong)(
+  `the README leads from a clone to the first licence key, printed, of a supplier with another dialect, in seven commands${needs}`,
+  async ({ onTestFinished }) => {
+    const { folder, start, terminal, shell } = cloned(onTestFinished)
+    const [port, supplierPort, storePort] = [await freePort(), await freePort(), await freePort()]
+    const commands = commandsOfTheReadme()
+    expect(commands).toHaveLength(7)
+    const [install, init = '', doctor = '', listen = '', serve = '', listings = '', order = ''] = commands
+    expect(install, 'which has run where this test runs').toBe('npm ci')
 
-  // What a reader has, in place of the examples.
-  start('sandbox', '--dialect', 'contrary', '--api-key', API_KEY, '--port', String(supplierPort))
-  const supplierUrl = `http://127.0.0.1:${supplierPort}/v1`
-  await until('the supplier', () => fetch(supplierUrl, { headers: { connection: 'close' } }).catch(() => undefined))
-  writeFileSync(path.join(folder, 'key.txt'), API_KEY)
-  const own = (command: string) =>
-    command
-      .replace('https://supplier.example/api/v1', supplierUrl)
-      .replace('reseller-v1.1', 'contrary')
-      .replace('127.0.0.1:4000', `127.0.0.1:${storePort}`)
-      .replace('127.0.0.1:8080', `127.0.0.1:${port}`)
+    // What a reader has, in place of the examples.
+    start('sandbox', '--dialect', 'contrary', '--api-key', API_KEY, '--port', String(supplierPort))
+    const supplierUrl = `http://127.0.0.1:${supplierPort}/v1`
+    await until('the supplier', () => fetch(supplierUrl, { headers: { connection: 'close' } }).catch(() => undefined))
+    writeFileSync(path.join(folder, 'key.txt'), API_KEY)
+    const own = (command: string) =>
+      command
+        .replace('https://supplier.example/api/v1', supplierUrl)
+        .replace('reseller-v1.1', 'contrary')
+        .replace('127.0.0.1:4000', `127.0.0.1:${storePort}`)
+        .replace('127.0.0.1:8080', `127.0.0.1:${port}`)
 
-  const made = await shell(`${own(init)} --port ${port}`)
-  expect(made).toMatchObject({ code: 0, err: '' })
-  const [, token = ''] = /^ {2}token +(\S+)$/m.exec(made.out) ?? []
-  const checked = await shell(own(doctor))
-  expect(checked, checked.out).toMatchObject({ code: 0 })
-  expect(checked.out).toContain('WARN  service: Quayside is not running')
-  const said = checked.out.replaceAll(/\s+/g, ' ')
-  expect(said).toMatch(/WARN callbacks: \S+ of \S+ takes no connection \(ECONNREFUSED\) -> .*`npx quayside listen`/)
-  const listener = terminal(own(listen))
-  await until('listen', async () => listener.output().includes(`Listening at http://127.0.0.1:${storePort}/callbacks`))
-  const service = terminal(own(serve))
-  let sku = ''
-  await until('the catalogue', async () => {
-    const { out } = await shell(own(listings))
-    sku = /^(\S+) +synced +.* [1-9]\d+ /m.exec(out)?.[1] ?? ''
-    return sku !== ''
-  })
-  const taken = await shell(own(order).replace('qs_s_…', token).replace('GAM-RAIL4', sku))
-  expect(JSON.parse(taken.out), taken.out).toMatchObject({ success: true, data: { reference: '1001' } })
-  const printed = /^\d\d:\d\d:\d\d {2}line\.fulfilled +order 1001, line 1: [A-Z0-9-]{10,}$/m
-  await until('the licence key', async () => printed.test(listener.output()))
-  await until('the end of the order', async () => listener.output().includes('order 1001 is fulfilled'))
-  expect(await service.stop()).toContain('service.stopped')
-  expect(await listener.stop()).not.toContain('refused')
-})
+    const made = await shell(`${own(init)} --port ${port}`)
+    expect(made).toMatchObject({ code: 0, err: '' })
+    const [, token = ''] = /^ {2}token +(\S+)$/m.exec(made.out) ?? []
+    const checked = await shell(own(doctor))
+    expect(checked, checked.out).toMatchObject({ code: 0 })
+    expect(checked.out).toContain('WARN  service: Quayside is not running')
+    const said = checked.out.replaceAll(/\s+/g, ' ')
+    expect(said).toMatch(/WARN callbacks: \S+ of \S+ takes no connection \(ECONNREFUSED\) -> .*`npx quayside listen`/)
+    const listener = terminal(own(listen))
+    await until('listen', async () =>
+      listener.output().includes(`Listening at http://127.0.0.1:${storePort}/callbacks`),
+    )
+    const service = terminal(own(serve))
+    let sku = ''
+    await until('the catalogue', async () => {
+      const { out } = await shell(own(listings))
+      sku = /^(\S+) +synced +.* [1-9]\d+ /m.exec(out)?.[1] ?? ''
+      return sku !== ''
+    })
+    const taken = await shell(own(order).replace('qs_s_…', token).replace('GAM-RAIL4', sku))
+    expect(JSON.parse(taken.out), taken.out).toMatchObject({ success: true, data: { reference: '1001' } })
+    const printed = /^\d\d:\d\d:\d\d {2}line\.fulfilled +order 1001, line 1: [A-Z0-9-]{10,}$/m
+    await until('the licence key', async () => printed.test(listener.output()))
+    await until('the end of the order', async () => listener.output().includes('order 1001 is fulfilled'))
+    expect(await service.stop()).toContain('service.stopped')
+    expect(await listener.stop()).not.toContain('refused')
+  },
+)

@@ -78,8 +78,8 @@ const CHANGED: Changes['edits'] = [
   ['ordering/guards.ts', "guard: 'spend_cap'", "guard: 'frozen'"],
 ]
 
-test(
-  'a rehearsal changes nothing, sends no request, and shows what another version would do',
+test.runIf(needed)(
+  `a rehearsal changes nothing, sends no request, and shows what another version would do${needs}`,
   async ({ onTestFinished }) => {
     const world = await rehearsing(onTestFinished)
     const before = world.files()

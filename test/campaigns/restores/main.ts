@@ -26,7 +26,7 @@ if (!isKnown || ![count, seed].every(Number.isSafeInteger) || count < 1) {
 const file = isOnServer ? 'test/campaigns/rollbacks.test.ts' : 'test/backup/restore.test.ts'
 const needs = isOnServer
   ? { QUAYSIDE_NEEDS: 'campaigns,postgres', ROLLBACKS: String(count) }
-  : { RESTORES: String(count) }
+  : { QUAYSIDE_NEEDS: 'campaigns', RESTORES: String(count) }
 const child = spawn('vitest', ['run', file], {
   stdio: ['ignore', 'pipe', 'inherit'],
   env: { ...process.env, ...needs, SEED: String(seed), QUAYSIDE_MISTAKE: mistake },
