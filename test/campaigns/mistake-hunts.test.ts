@@ -30,9 +30,9 @@ function hunt({
   })
 }
 
-/** Runs a test file on the program with a mistake in it. @returns the exit code, and what the runner wrote */
+/** Runs a test file on the program with a mistake in it, until a test fails. @returns the exit code, and what the runner wrote */
 const testedWith = (mistake: string, file: string) =>
-  spawnSync(process.execPath, [VITEST, 'run', file], {
+  spawnSync(process.execPath, [VITEST, 'run', '--bail=1', file], {
     cwd: ROOT,
     env: { ...process.env, QUAYSIDE_MISTAKE: mistake, NO_COLOR: '1' },
     encoding: 'utf8',

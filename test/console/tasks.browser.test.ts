@@ -249,29 +249,30 @@ const tasks: Task[] = [
 ]
 
 describe.skipIf(!hasBrowser)(`a person in the console (${hasBrowser ? 'Chromium' : skipText})`, () => {
-  test.each(tasks.flatMap((one) => [true, false].map((hasScript) => ({ ...one, hasScript }))))(
-    '$task by at most $most clicks, JavaScript $hasScript',
-    async ({ most, open, hasScript }) => {
-      const { world, does } = await open()
-      const page = await openPage({ hasScript })
-      await signInto(page, world, 'operator')
-      let clicks = 0
-      const click = async (what: Locator): Promise<void> => {
-        clicks += 1
-        await what.click()
-      }
-      await does({
-        page,
-        click,
-        follow: (name) => click(page.getByRole('link', { name, exact: true }).first()),
-        press: (name) => click(page.getByRole('button', { name, exact: true }).first()),
-        find: async (text) => {
-          await page.getByRole('searchbox').first().fill(text)
-          await page.keyboard.press('Enter')
-        },
-        read: (text) => page.locator('main, .pier, header').getByText(text).first().waitFor(),
-      })
-      expect(clicks).toBeLessThanOrEqual(most)
-    },
+  // Without JavaScript, the tasks that forms do.
+  const ways = tasks.flatMap((one) =>
+    (one.most === 3 ? [true, false] : [true]).map((hasScript) => ({ ...one, hasScript })),
   )
+  test.each(ways)('$task by at most $most clicks, JavaScript $hasScript', async ({ most, open, hasScript }) => {
+    const { world, does } = await open()
+    const page = await openPage({ hasScript })
+    await signInto(page, world, 'operator')
+    let clicks = 0
+    const click = async (what: Locator): Promise<void> => {
+      clicks += 1
+      await what.click()
+    }
+    await does({
+      page,
+      click,
+      follow: (name) => click(page.getByRole('link', { name, exact: true }).first()),
+      press: (name) => click(page.getByRole('button', { name, exact: true }).first()),
+      find: async (text) => {
+        await page.getByRole('searchbox').first().fill(text)
+        await page.keyboard.press('Enter')
+      },
+      read: (text) => page.locator('main, .pier, header').getByText(text).first().waitFor(),
+    })
+    expect(clicks).toBeLessThanOrEqual(most)
+  })
 })

@@ -1,4 +1,4 @@
-/** The customers who wait, in a browser: on the first page and on their own, in the light, in the dark and on a phone. */
+/** The customers who wait, in a browser: on the first page and on their own, in the dark and on a phone. */
 import { afterAll, describe, expect, test } from 'vitest'
 import { closeBrowser, expectAccessible, hasBrowser, openPage, signInto, skipText } from '../support/browser.ts'
 import { STORE } from '../support/test-app.ts'
@@ -12,7 +12,7 @@ describe.skipIf(!hasBrowser)(`customers who wait, in a browser (${hasBrowser ? '
   test('are on the first page and on one of their own, and axe-core finds nothing', async () => {
     const world = await openWaiting()
     const address = world.pages.address() ?? ''
-    for (const look of [{ colours: 'light' }, { colours: 'dark' }, { width: 390 }, { width: 320 }] as const) {
+    for (const look of [{ colours: 'dark' }, { width: 390 }] as const) {
       const page = await openPage(look)
       await signInto(page, world, 'operator')
       const orders = ['1001-review', '1002-fine', '1003-known', '1007-stock', '1008-ceiling'].map(
