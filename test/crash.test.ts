@@ -6,16 +6,16 @@ import { openInstallation } from './support/service-process.ts'
 /** A request has run within six seconds, or never will: the test need not wait for minutes. */
 const SETTLES_SOON = { settleSeconds: 6, listLagSeconds: 0.2, scanGapSeconds: 0.5 }
 
-/** Every point of a purchase; a look-up comes only where an answer was lost. Each starts two processes: those `inShort` run always. */
+/** Every point of a purchase; a look-up comes only where an answer was lost. Each starts two processes: the one `inShort` runs always. */
 const points: { point: CrashPoint; when: string; lost?: true; inShort?: true }[] = [
   { point: 'intending', when: 'before the intent is committed' },
-  { point: 'intended', when: 'after the intent is committed, before a byte is sent', inShort: true },
+  { point: 'intended', when: 'after the intent is committed, before a byte is sent' },
   { point: 'answered', when: 'after the supplier charged and answered, before that is recorded', inShort: true },
   { point: 'recorded', when: 'after the answer is recorded' },
   { point: 'looked_up', when: 'after a look-up was answered, before that is noted', lost: true },
   { point: 'read', when: 'after the order was read, before its keys are stored' },
   { point: 'pushing', when: 'after it is noted that keys leave, before they do' },
-  { point: 'pushed', when: 'after the store has the keys, before that is noted', inShort: true },
+  { point: 'pushed', when: 'after the store has the keys, before that is noted' },
   { point: 'noted', when: 'after it is noted that the store has the keys' },
 ]
 
