@@ -24,7 +24,7 @@ import { isDownload, isFromElsewhere, isFromOwnPage } from './guard.ts'
 import { framed, landing, refusalPart, refusalTitle, standing } from './layout.ts'
 import { digestOf, withDigest } from './live.ts'
 import { sendMarkup } from './markup-answer.ts'
-import type { Action, NavigationEntry, Notice, Page, Shown, Visit } from './page.ts'
+import type { Action, NavigationEntry, Notice, OperationInput, Page, Shown, Visit } from './page.ts'
 import { consolePages } from './pages.ts'
 import { askedPage, LINK_GONE, SIGNED_OUT, sessionCookie, signedOutPage, signInPage } from './signin.ts'
 import type { pageStreams } from './streams.ts'
@@ -198,21 +198,29 @@ function openVisits({ access, monotonic, operations }: RouterParts) {
   return {
     /** Makes the next page read the status again: an action may have changed the status. */
     readAgain: (): void => kept.clear(),
-    open: (request: Request, caller: SessionCaller, form = new URLSearchParams()): Visit => {
-      const call: Visit['call'] = async (name, asked = {}) => {
+    open: (request: Request, caller: SessionCaller, form?: URLSearchParams): Visit => {
+      /** A visit without a form changes nothing: whatever its parts ask alike is asked once. */
+      const answers = new Map<string, Promise<unknown>>()
+      const call: Visit['call'] = (name, asked = {}) => {
+        const question = JSON.stringify([name, asked])
+        const answer = (form ? undefined : answers.get(question)) ?? ask(name, asked)
+        answers.set(question, answer)
+        return answer as Promise<AnswerOf<typeof name>>
+      }
+      async function ask<N extends OperationId>(name: N, asked: OperationInput<N>): Promise<AnswerOf<N>> {
         const perform = performers.get(name)
         if (!perform) throw new Failure('internal', `there is no operation ${name}`)
         const { path = {}, query = {}, body, version } = asked
         const ifMatch = version === undefined ? undefined : `"${version}"`
         const input = { path: filledIn(path), query: given(query), ifMatch, readBody: async () => body }
         const { data } = await perform({ caller, ...input })
-        return data as AnswerOf<typeof name>
+        return data as AnswerOf<N>
       }
       return {
         caller,
         path: request.params as Record<string, string>,
         query: new URL(request.url, 'http://console').searchParams,
-        form,
+        form: form ?? new URLSearchParams(),
         faults: new Map(),
         now: access.now(),
         call,
