@@ -76,7 +76,7 @@ export function startJobs({ config, runtime, webhooks, backups, lookForWork, wak
   void runtime.ordering.checkBalance().catch(logged('balance.unread'))
   void webhooks.check().catch(logged('webhooks.unchecked'))
   void provision().catch(logged('shops.unprovisioned'))
-  void distrustEarnings(runtime.ordering).catch(logged('earnings.unsummed'))
+  if (lookForWork) void distrustEarnings(runtime.ordering).catch(logged('earnings.unsummed'))
   runtime.syncs.follow('start')
   runtime.wakeAll()
   return {

@@ -11,7 +11,7 @@ import {
   monthStart,
   spanOf,
 } from '../domain/earnings.ts'
-import { grouped } from '../domain/figures.ts'
+import { grouped, isoDay } from '../domain/figures.ts'
 import { type Html, html, type Piece } from '../domain/html.ts'
 import type { AnswerOf } from '../http/api/table.ts'
 import { filters, selectField, timeField } from './forms.ts'
@@ -27,7 +27,6 @@ type Earnings = AnswerOf<'viewEarnings'>
 type Row = Earnings['items'][number]
 type Sum = Row['sums'][number]
 
-const day = (at: number): string => new Date(at).toISOString().slice(0, 10)
 const askedOf = ({ query }: Visit) =>
   Object.fromEntries(['from', 'to', 'by', 'store'].map((name) => [name, query.get(name) ?? '']))
 
@@ -42,11 +41,11 @@ export const moneyPage: Page = {
     const periods = await read({ ...asked, by })
     const { from, to, incompleteFrom } = periods
     const first = monthStart(Date.parse(to))
-    const month = { from: day(first), to: day(monthStart(first, 1) - 1), by: 'month', group: 'product' }
+    const month = { from: isoDay(first), to: isoDay(monthStart(first, 1) - 1), by: 'month', group: 'product' }
     const whole = { from, to, by: 'whole', group: 'store' }
     const [weeks, months, stores, products, balance, names] = await Promise.all([
-      read({ from: day(spanOf('week', now).at - 7 * DAY_MS), by: 'week' }),
-      read({ from: day(monthStart(now, -1)), by: 'month' }),
+      read({ from: isoDay(spanOf('week', now).at - 7 * DAY_MS), by: 'week' }),
+      read({ from: isoDay(monthStart(now, -1)), by: 'month' }),
       read(whole),
       read({ ...month, limit: '20', before: query.get('before') }),
       call('viewBalance', { query: { limit: '1' } }),
@@ -54,9 +53,9 @@ export const moneyPage: Page = {
     ])
     const linkTo = (path: string, of: object) => withQuery(path, new URLSearchParams({ store, by, ...of }))
     const saveAs = (of: object) => html`<a class="small" href="${linkTo('/money.csv', of)}" download>Save as CSV</a>`
-    const spans = [7, 30, 90].map((days) => [day(now - (days - 1) * DAY_MS), `${days} days`] as const)
+    const spans = [7, 30, 90].map((days) => [isoDay(now - (days - 1) * DAY_MS), `${days} days`] as const)
     const storeOptions = [['', 'all stores'] as const, ...names]
-    const chosenTime = to === day(now) ? from : ''
+    const chosenTime = to === isoDay(now) ? from : ''
     const ofTime = html`${filters('/money', html`${timeField('From', 'from', from, 'days')}${timeField('To', 'to', to, 'days')}${selectField({ label: 'Store', name: 'store', chosen: store, options: storeOptions })}${selectField({ label: 'By', name: 'by', chosen: by, options: ['day', 'week', 'month'] })}`)}${tabs('Time', spans, chosenTime, (days) => linkTo('/money', { from: days }))}${earnedFigures(periods).map(figures)}${plotOf(periods)}`
     const shop = (row: Row) => html`<bdi>${storeName(names, row.store ?? '')}</bdi>`
     const product = (row: Row) =>

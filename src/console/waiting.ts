@@ -19,6 +19,7 @@ import { ageTag, clockTag, countedInWords, money, type StoreNames, sentenceOf, s
 
 export type WaitingItem = ItemOf<'viewWaiting'>
 type Summary = StatusView['waiting']
+type Items = readonly WaitingItem[]
 
 /** `Seven customers wait for a key, the longest since 09:58.` */
 export function waitingSentence({ customers, longestSince, upTo }: Summary, now: number): Piece {
@@ -73,8 +74,9 @@ export async function queuePart(visit: Visit, at: string, chosen = ''): Promise<
   const wanted = items.filter((item) => chosen === '' || item.cause === chosen || (chosen === 'you' && item.forPerson))
   const shown = at === '/overview' ? wanted.slice(0, ROWS_SHOWN) : wanted
   const more = wanted.length - shown.length
+  const those = selectable(shown, visit)
   return html`${sectionHead('wait-h', 'Customers waiting', customers > 0 && choice)}
-${shown.length > 0 ? rowsOf(shown, visit, stores, at) : none(chosen)}${severalPart(selectable(shown, visit), visit)}${
+${shown.length > 0 ? rowsOf(shown, those, visit, stores, at) : none(chosen)}${severalPart(those, visit)}${
   more > 0 && html`<p><a href="/waiting">${countedInWords(more, 'more line waits', 'more lines wait')}</a></p>`
 }`
 }
@@ -113,13 +115,13 @@ const none = (chosen: string): Html =>
     ? html`<p class="quiet">No customer waits for a key. A customer who has paid and has no key comes here after a minute, or as soon as something is wrong.</p>`
     : empty('No customer waits for this cause', html`<a href="/waiting">Show all who wait</a>`)
 
-function rowsOf(items: readonly WaitingItem[], visit: Visit, stores: StoreNames, at: string): Html {
+/** Draws the rows. @param those which of them can be selected */
+function rowsOf(items: Items, those: Items, visit: Visit, stores: StoreNames, at: string): Html {
   const { now } = visit
   const [first, ...others] = new Set(items.flatMap(({ paid, currency }) => (paid === null ? [] : [currency])))
   const one = others.length === 0 ? first : undefined
   const paidOf = ({ paid, currency }: WaitingItem): Piece =>
     paid !== null && one ? html`${money(paid, null)}<span class="unit"> ${one}</span>` : money(paid, currency)
-  const those: readonly WaitingItem[] = selectable(items, visit)
   const orderOf = (item: WaitingItem) =>
     html`${those.includes(item) && tick(visit, 'several', rowOf(item), true)}<a href="${orderPath(item)}"><bdi>${numberOf(item)}</bdi></a><small><bdi>${storeName(stores, item.store)}</bdi></small>`
   const productOf = ({ name, sku, missing, units }: WaitingItem) =>

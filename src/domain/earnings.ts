@@ -202,13 +202,8 @@ export const earnedFigures = (earned: Earned): EarnedFigure[][] =>
   })
 
 /** `You earned 8,522.00 EUR in 30 days, 21.5 % of the revenue.` @param from the first day, `to` the last one */
-export function earnedText({
-  from,
-  to,
-  incompleteFrom,
-  ...earned
-}: Earned & { from: string; to: string; incompleteFrom: string | null }): string {
-  const { margin, sums } = earned
+export function earnedText(earned: Earned & { from: string; to: string; incompleteFrom: string | null }): string {
+  const { from, to, incompleteFrom, margin, sums } = earned
   const days = counted((Date.parse(to) - Date.parse(from)) / DAY_MS + 1, 'day')
   if (!margin && sums[0] && sums.length === 1) {
     return `${money(sums[0].cost, sums[0].currency)} was spent in ${days}. The stores state no price.`

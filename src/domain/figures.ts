@@ -62,11 +62,14 @@ export interface Days {
   to: string
 }
 
+/** Returns the day of an instant, in UTC: `2026-03-12`. @param at epoch milliseconds */
+export const isoDay = (at: number): string => new Date(at).toISOString().slice(0, 10)
+
 /** Returns the times that people ask for most. @param now epoch milliseconds */
 export function commonTimes(now: number) {
   const at = new Date(now)
   const [year, month, day] = [at.getUTCFullYear(), at.getUTCMonth(), at.getUTCDate()]
-  const on = (...date: [month: number, day: number]) => new Date(Date.UTC(year, ...date)).toISOString().slice(0, 10)
+  const on = (...date: [month: number, day: number]) => isoDay(Date.UTC(year, ...date))
   return {
     Today: { from: on(month, day), to: on(month, day + 1) },
     Yesterday: { from: on(month, day - 1), to: on(month, day) },

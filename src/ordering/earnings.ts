@@ -82,10 +82,10 @@ async function sumAgain({ db, now }: Summing, { at, endAt: until, changes }: Sta
   ])
 }
 
-/** An earlier version of the program does not mark what it changes. It may have run until now, beside this version or instead of it. */
+/** A process of an earlier version does not mark what it changes. It may have run beside this version until now. */
 const DISTRUSTED_DAYS = 35
 
-/** Has the last days summed again. To be called at each start. */
+/** Has the last days summed again, at each start where several processes share the database: a file's migration marks all days. */
 export async function distrustEarnings({ db, now }: Summing): Promise<void> {
   const today = dayStart(now())
   const days = Array.from({ length: DISTRUSTED_DAYS }, (_, index) => today - index * DAY_MS)
@@ -137,7 +137,7 @@ type Reading = Pick<Ordering, 'db' | 'now'>
  */
 export async function* earningsRows(reading: Reading, asked: EarningsAsked): AsyncGenerator<EarningsRow[]> {
   if (asked.group !== 'product') {
-    yield await storeRows(reading, asked)
+    yield storeRows((await readEarnings(reading, asked)).days, asked)
     return
   }
   for (let from: ProductPage['next'] | undefined; from !== null; ) {
@@ -159,9 +159,10 @@ export async function exportEarnings(
   return earningsRows(exporting, asked)
 }
 
-/** Returns the rows of each period, the newest first, and of its stores by their ids. */
-export async function storeRows({ db }: Reading, { by, group, ...asked }: EarningsAsked): Promise<EarningsRow[]> {
-  const days = await db.query(earnedByDay(asked.at, asked.until, asked.store))
+type EarnedDays = Awaited<ReturnType<typeof readEarnings>>['days']
+
+/** Returns the rows of each period, the newest first, and of its stores by their ids. @param days of the span that was asked for */
+export function storeRows(days: EarnedDays, { by, group, ...asked }: EarningsAsked): EarningsRow[] {
   const none = { store: asked.store ?? null, productId: null, sku: null, name: null }
   return spansIn(by, asked)
     .reverse()

@@ -2,6 +2,7 @@
  * The note of a move from the file to a server. No service starts on a database with the note. Both databases have it during the
  * move; afterwards only the database that is given up has it. Without the note, a service on each would buy everything twice.
  */
+import { isoDay } from '../domain/figures.ts'
 import { conflict, type Failure } from '../errors.ts'
 import type { Database } from './database.ts'
 import { clearSetting, jsonSetting } from './settings.ts'
@@ -53,14 +54,12 @@ export function leftBehind(file: string, server: string): Failure {
 
 const STAY = 'or `quayside migrate-engine --put-back` to use the file again'
 
-const dayOf = (at: number): string => new Date(at).toISOString().slice(0, 10)
-
 const wasMoved = (from: string, to: string, at: number | null): string =>
-  `${from} was moved to ${to}${at === null ? '' : ` on ${dayOf(at)}`}`
+  `${from} was moved to ${to}${at === null ? '' : ` on ${isoDay(at)}`}`
 
 function moveText({ side, from, to, doneAt }: EngineMove): string {
   if (side === 'copy' && doneAt !== null) {
-    return `${to} was given up for ${from} on ${dayOf(doneAt)}, and is used no more: take ${ADDRESS} away to use the file`
+    return `${to} was given up for ${from} on ${isoDay(doneAt)}, and is used no more: take ${ADDRESS} away to use the file`
   }
   if (side === 'copy') {
     return `${to} is an unfinished copy of ${from}: run \`quayside migrate-engine\` where that file is, until the copy is whole`

@@ -11,6 +11,7 @@ import {
   marginOf,
   percentText,
 } from '../../domain/earnings.ts'
+import { isoDay } from '../../domain/figures.ts'
 import { Failure } from '../../errors.ts'
 import {
   type EarningGroup,
@@ -125,8 +126,6 @@ export const earningRowShape = {
   name: words,
 }
 
-const dayText = (at: number): string => new Date(at).toISOString().slice(0, 10)
-
 /** Returns sums as the API shows them, with the margin that they leave. */
 function shownSums(sums: readonly EarningSums[]) {
   const [one] = sums
@@ -148,8 +147,8 @@ function shownSums(sums: readonly EarningSums[]) {
 export const shownEarnings = ({ at, until, productId, sums, ...row }: EarningsRow, now: number) => ({
   ...row,
   product: productId,
-  from: dayText(at),
-  to: dayText(until - 1),
+  from: isoDay(at),
+  to: isoDay(until - 1),
   isOver: until <= now,
   ...shownSums(sums),
 })
@@ -218,16 +217,15 @@ export function earningsOperations({ ordering }: ApiContext) {
         const asked = earningsAsked(query, now)
         const [at = 0, offset = 0] = before?.split('.').map(Number) ?? []
         const from = before === undefined ? undefined : { at, offset }
-        const [{ days, incompleteFrom }, page] = await Promise.all([
+        const [{ days, incompleteFrom }, products] = await Promise.all([
           readEarnings(ordering, asked),
-          asked.group === 'product'
-            ? productPage(ordering, asked, from, limit)
-            : storeRows(ordering, asked).then((rows) => ({ rows, next: null })),
+          asked.group === 'product' ? productPage(ordering, asked, from, limit) : undefined,
         ])
+        const page = products ?? { rows: storeRows(days, asked), next: null }
         return ok({
           zone: 'UTC' as const,
-          from: dayText(asked.at),
-          to: dayText(asked.until - 1),
+          from: isoDay(asked.at),
+          to: isoDay(asked.until - 1),
           incompleteFrom,
           ...shownSums(addedUp(days)),
           items: page.rows.map((row) => shownEarnings(row, now)),
