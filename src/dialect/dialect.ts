@@ -13,6 +13,14 @@ export const path = z.string().regex(/^$|^[^.]+(\.[^.]+)*$/, 'a dotted path')
 export const parameter = z.string().min(1)
 export const header = z.string().regex(/^[a-z0-9-]+$/, 'a header name in lower case')
 export const seconds = z.number().int().positive()
+/** A path below the base address, such as `/v2/orders`. It may have a constant query, such as `/products?withText=yes`. */
+const operation = z.string().regex(/^(\/[^/?#{}]+)+(\?[^?#{}]+)?$/, 'a path that begins with /, without {}')
+/** The path of one record: `{id}` is where its id goes. */
+const record = z
+  .string()
+  .regex(/^(\/([^/?#{}]+|\{id\}))+(\?[^?#{}]+)?$/, 'a path that begins with /, with {id} in place of the id')
+  .refine((text) => text.split('{id}').length === 2, 'must have {id} once')
+const currency = z.string().regex(/^[A-Z]{3}$/)
 /** The supplier's words for yes and no; a number is written as text. Null: the supplier writes JSON true and false. */
 const flagWords = z.record(z.string().min(1), z.boolean()).nullable()
 
@@ -24,15 +32,59 @@ const errorStatus = z
   .refine((status) => status < 300 || status >= 400, 'must be 200 to 299 or 400 to 599')
 
 /**
- * How amounts are written. `decimal`: text "12.99"; `number`: 12.99; `minor`: 1299.
+ * How amounts are written. `decimal`: text "12.99"; `number`: 12.99;
+ * `number_or_decimal`: both alike; `minor`: 1299.
  *
  * If the supplier writes an object with a whole amount and an exponent, this setting has the two paths in the object. It also says
  * what the exponent counts. `decimals`: 15270 and 3 are 15.27. `power_of_ten`: 15270 and -3 are 15.27.
  */
 const moneyRepresentation = z.union([
-  z.enum(['decimal', 'number', 'minor']),
+  z.enum(['decimal', 'number', 'number_or_decimal', 'minor']),
   z.strictObject({ amount: path.min(1), exponent: path.min(1), counts: z.enum(['decimals', 'power_of_ten']) }),
 ])
+
+/** Kinds of licence keys. `pair`: two texts that belong together, such as a serial and its PIN. */
+export const keyTypes = ['text', 'url', 'image', 'file'] as const
+export type KeyType = (typeof keyTypes)[number]
+
+/**
+ * The credentials of a request. Both templates may have `{apiKey}`, the whole API key. Of a key that is written as `id:secret`
+ * they may also have `{id}` and `{secret}`.
+ */
+const auth = z.discriminatedUnion('kind', [
+  /** Constant headers, such as `"authorization": "Bearer {apiKey}"`. */
+  z.strictObject({ kind: z.literal('header'), headers: z.record(header, z.string().min(1)) }),
+  /** HTTP Basic. The API key is `user:password`. */
+  z.strictObject({ kind: z.literal('basic') }),
+  /** OAuth2: the API key, `id:secret`, is exchanged for a token that ends. */
+  z.strictObject({
+    kind: z.literal('oauth2_client_credentials'),
+    /** The address of the token: a path below the base address, or a whole https address. */
+    token: z.union([operation, z.url({ protocol: /^https?$/ })]),
+    /** How the request carries its fields. */
+    send: z.enum(['form', 'json', 'query']).default('form'),
+    /** Where the client's id and secret are: among the fields, or in a header of HTTP Basic. */
+    credentials: z.enum(['fields', 'basic']).default('fields'),
+    scope: z.string().min(1).nullable().default(null),
+    /** Further constant fields of the request, such as `audience`. */
+    fields: z.record(parameter, z.string()).default({}),
+    /** Paths of the token, and of how many seconds it lasts, in the answer. */
+    accessToken: path.default('access_token'),
+    expiresIn: path.default('expires_in'),
+    /** A token is renewed so long before it ends. */
+    renewBeforeSeconds: z.number().int().min(0).default(60),
+  }),
+])
+
+/**
+ * The values of an order in `orderBody`. The price is that of one unit, as the offer states it; it is written as `money` says, as
+ * an id and a reference are written as text, a quantity as a number, unless the placeholder says otherwise.
+ */
+export const placeholders = [
+  ...(['{productId}', '{productId:number}', '{quantity}', '{quantity:text}', '{price}'] as const),
+  ...(['{price:text}', '{price:number}', '{currency}', '{reference}', '{key}'] as const),
+] as const
+export type Placeholder = (typeof placeholders)[number]
 
 /** The error kinds that Quayside distinguishes; `supplier/classify` says what each means for money. */
 export const errorKinds = [
@@ -60,38 +112,74 @@ const shape = z.strictObject({
   name: z.string().min(1),
   /** What the file is for, in a sentence for people. */
   about: z.string().min(1),
+  /** Where each operation is, below the base address. Left out: as in the Reseller API v1.1, and the base address ends in `/v1`. */
+  paths: z
+    .strictObject({
+      products: operation,
+      product: record,
+      placeOrder: operation,
+      orders: operation,
+      order: record,
+      balance: operation,
+      /** Null: webhooks are made in the supplier's dashboard. */
+      webhooks: operation.nullable(),
+      openapi: operation.nullable(),
+    })
+    .optional(),
   /** Header names, lower case. */
   headers: z.strictObject({
-    apiKey: header,
-    idempotencyKey: header,
+    /** Left out where `auth` says how a request carries the credentials. */
+    apiKey: header.default(''),
+    /** Left out where `idempotency` is not `header`. */
+    idempotencyKey: header.default(''),
     requestId: header,
     rateLimit: header,
     rateRemaining: header,
     rateReset: header,
     retryAfter: header,
   }),
+  /** Headers of every request with their values, such as the version of the API. */
+  constantHeaders: z.record(header, z.string().regex(/^[\x20-\x7e]{1,500}$/, 'visible ASCII')).optional(),
+  /** How a request carries the credentials. Left out: the API key alone, in `headers.apiKey`. */
+  auth: auth.optional(),
   /** What the reset header counts: an instant in seconds or milliseconds, or the seconds that are left. */
   rateResetUnit: z.enum(['epoch_s', 'epoch_ms', 'left_s']),
   signature: z.strictObject({
     header,
+    /**
+     * What is signed; left out: `{timestamp}.{body}`. `{id}` is the value of `deliveryIdHeader`. `secret`: nothing is signed, the
+     * header has the secret itself.
+     */
+    string: z.enum(['{timestamp}.{body}', '{body}', '{id}.{timestamp}.{body}', 'secret']).optional(),
+    /** The digest of the MAC; left out: SHA-256. */
+    mac: z.enum(['sha256', 'sha512']).optional(),
+    /** How the secret is written; left out: its UTF-8 bytes are the key. `base64`: its decoded bytes are, a `whsec_` before it left out. */
+    secret: z.enum(['utf8', 'base64']).optional(),
     encoding: z.enum(['hex', 'base64', 'base64url']),
     /** Text before the signature, such as `v1=`; empty for none. */
     prefix: z.string(),
     /** The separator in the signature header. Null: a comma if the header has the timestamp too, else there is one signature. */
     separator: z.enum([',', ';', ' ']).nullish(),
-    /** Where the timestamp is: a header of its own, or a `name=value` pair inside the signature header. */
-    timestamp: z.discriminatedUnion('in', [
-      z.strictObject({ in: z.literal('header'), header }),
-      z.strictObject({ in: z.literal('signature'), field: z.string().regex(/^[a-z]+$/) }),
-    ]),
-    timestampUnit: z.enum(['s', 'ms']),
+    /**
+     * Where the timestamp is: a header of its own, or a `name=value` pair inside the signature header. Left out where none is
+     * signed: a repeat is then known by its id or its content alone.
+     */
+    timestamp: z
+      .discriminatedUnion('in', [
+        z.strictObject({ in: z.literal('header'), header }),
+        z.strictObject({ in: z.literal('signature'), field: z.string().regex(/^[a-z]+$/) }),
+      ])
+      .default({ in: 'header', header: '' }),
+    timestampUnit: z.enum(['s', 'ms', 'iso']),
     toleranceSeconds: seconds,
     /** Header of the delivery ID. Null: the ID of the event is used, or else the digest of the signed bytes. */
     deliveryIdHeader: header.nullable(),
   }),
   /** Paths in the payload of an event. */
   event: z.strictObject({
-    name: path,
+    name: path.default(''),
+    /** The header that has the event's name; left out: it is in the payload, at `name`. */
+    header: header.optional(),
     occurredAt: path.nullable(),
     /** One of these two identifies our order. */
     orderId: path.nullable(),
@@ -120,7 +208,7 @@ const shape = z.strictObject({
   money: z.strictObject({
     representation: moneyRepresentation,
     /** Currency of a record that names no currency, ISO 4217. */
-    currency: z.string().regex(/^[A-Z]{3}$/),
+    currency,
   }),
   /** How yes-or-no fields are written: the supplier's word -> true or false. Null: JSON true and false. */
   flags: z.strictObject({
@@ -128,14 +216,18 @@ const shape = z.strictObject({
     success: flagWords,
     /** How the field `paging.more` writes yes and no. */
     more: flagWords,
-    /** How the field `product.available` writes yes and no. */
-    available: flagWords,
+    /** How the field `product.available` writes yes and no. `quantity`: it has a number of units, and above zero is yes. */
+    available: z.union([flagWords, z.literal('quantity')]),
     /** How the parameter `products.inStock` writes yes and no; null sends `true` and `false`. */
     inStock: flagWords,
   }),
   /** How instants are written, in records and parameters alike. */
   instants: z.enum(['iso', 'epoch_s', 'epoch_ms']),
   paging: z.strictObject({
+    /** What the parameter `page` takes. Left out: the number of a page. `offset`: how many records are before it; `cursor`: see `next`. */
+    kind: z.enum(['page', 'offset', 'cursor']).optional(),
+    /** Path of the cursor of the next page; a page without one is the last. */
+    next: path.optional(),
     page: parameter,
     limit: parameter,
     /** Number of the first page. */
@@ -186,7 +278,19 @@ const shape = z.strictObject({
   }),
   /** `promise`: the supplier never sells more units than its stock figures say. `hint`: it may sell more, but none at zero. */
   stock: z.enum(['promise', 'hint']),
-  orderRequest: z.strictObject({ productId: parameter, quantity: parameter, externalOrderId: parameter }),
+  /** The three fields of POST /orders. Left out where `orderBody` is the whole body. */
+  orderRequest: z
+    .strictObject({ productId: parameter, quantity: parameter, externalOrderId: parameter })
+    .default({ productId: '', quantity: '', externalOrderId: '' }),
+  /** The whole body of POST /orders, with constants. A text that is exactly one of `placeholders` stands for that value. */
+  orderBody: z.record(parameter, z.json()).optional(),
+  /** What the answer to POST /orders has. Left out: the order. `id`: only its id, and the order is read before it counts as placed. */
+  orderAnswer: z.enum(['order', 'id']).optional(),
+  /**
+   * What keeps a repeated request from buying twice: the key in a header (left out: this), the key in a field of the body, or the
+   * reference, which the supplier takes once. `none`: no request is ever repeated, and a person decides.
+   */
+  idempotency: z.enum(['header', 'field', 'reference', 'none']).optional(),
   /** Request fields that the supplier requires, by our names. Quayside always sends all three. */
   orderRequired: z.array(z.enum(['productId', 'quantity', 'externalOrderId'])),
   /** Most units in one order; a larger line is split into parts. */
@@ -209,6 +313,28 @@ const shape = z.strictObject({
     createdAt: path.nullable(),
     updatedAt: path.nullable(),
   }),
+  /** The licence keys. Left out: texts at `order.keys`. */
+  keys: z
+    .strictObject({
+      /** The path of the second read that brings the keys of an order; null: the order has them, at `order.keys`. */
+      path: record.nullable(),
+      /** Whether that read takes the parameters of a page; the keys are then read page by page. */
+      paged: z.boolean().default(false),
+      /** Path of the keys in the answer of that read. */
+      items: path.default(''),
+      /** Path of the text, address or content of one key. `order.keyText` is left at null then. */
+      text: path.default(''),
+      /** What every key is, or where a key says what it is, in the supplier's words. A word that is not listed is unreadable. */
+      type: z
+        .union([z.enum(keyTypes), z.strictObject({ path, words: z.record(z.string().min(1), z.enum(keyTypes)) })])
+        .default('text'),
+      /** The second part of a key, such as a PIN: its path in one key, and what people call the two parts. */
+      second: z
+        .strictObject({ path, labels: z.tuple([parameter, parameter]) })
+        .nullable()
+        .default(null),
+    })
+    .optional(),
   /** The supplier's status word -> ours. An unlisted word counts as open. */
   orderStatuses: z.record(z.string(), z.enum(orderStatuses)),
   /** Names of the filters of GET /orders; null where there is no such filter: Quayside then reads the whole list. */
@@ -225,8 +351,11 @@ const shape = z.strictObject({
     requestsPerMinute: path.nullable(),
     quantityMax: path.nullable(),
   }),
-  webhookRequest: z.strictObject({ url: path, events: path }),
-  webhook: z.strictObject({ id: path, url: path, events: path, secret: path, createdAt: path.nullable() }),
+  /** These two groups are left out where webhooks are made in the supplier's dashboard. */
+  webhookRequest: z.strictObject({ url: path, events: path }).default({ url: '', events: '' }),
+  webhook: z
+    .strictObject({ id: path, url: path, events: path, secret: path, createdAt: path.nullable() })
+    .default({ id: '', url: '', events: '', secret: '', createdAt: null }),
   openapiNeedsKey: z.boolean(),
   /** How long the supplier remembers an idempotency key; 3600 where the supplier does not say. */
   idempotencyMemorySeconds: seconds,
@@ -238,10 +367,95 @@ const shape = z.strictObject({
   scanGapSeconds: z.number().positive(),
 })
 
+/** The paths of the Reseller API v1.1, for a dialect that states none. */
+const V1_PATHS = {
+  products: '/products',
+  product: '/products/{id}',
+  placeOrder: '/orders',
+  orders: '/orders',
+  order: '/orders/{id}',
+  balance: '/balance',
+  webhooks: '/webhooks',
+  openapi: '/openapi',
+} satisfies z.infer<typeof shape>['paths']
+
+/** Where each operation is, below the base address. */
+export const pathsOf = ({ paths }: Pick<z.infer<typeof shape>, 'paths'>): Exclude<typeof paths, undefined> =>
+  paths ?? V1_PATHS
+
+/** What a supplier of webhooks, a request or a page without its usual words must have instead, and what contradicts it. */
+function contradictions(dialect: z.infer<typeof shape>): [path: string, message: string][] {
+  const { headers, auth, idempotency = 'header', orderRequest, orderBody, paging, webhook, webhookRequest } = dialect
+  const { signature, event, money, keys, order } = dialect
+  const paths = pathsOf(dialect)
+  const texts = [...textsIn(orderBody ?? {})]
+  const has = (name: string) => texts.some((text) => text === `{${name}}` || text.startsWith(`{${name}:`))
+  const templates = auth?.kind === 'header' ? Object.entries(auth.headers) : []
+  const { string = '{timestamp}.{body}', timestamp } = signature
+  const isStamped = string.includes('{timestamp}')
+  const hasStamp = timestamp.in === 'signature' || timestamp.header !== ''
+  const ofWebhooks = [webhook.id, webhookRequest.url].filter((path) => path !== '').length
+  const rules: [boolean, string, string][] = [
+    [(headers.apiKey === '') === (auth === undefined), 'headers.apiKey', 'needs this header or auth, and not both'],
+    [
+      (headers.idempotencyKey === '') === (idempotency === 'header'),
+      'headers.idempotencyKey',
+      `must be ${idempotency === 'header' ? 'stated' : 'left out'} where idempotency is ${idempotency}`,
+    ],
+    [
+      (orderRequest.productId === '') === (orderBody === undefined),
+      'orderRequest',
+      'needs this or orderBody, not both',
+    ],
+    [has('key') !== (idempotency === 'field'), 'orderBody', 'needs {key} exactly where idempotency is field'],
+    [
+      (paging.kind === 'cursor') !== (paging.next !== undefined),
+      'paging.next',
+      'is for the kind cursor, which needs it',
+    ],
+    [
+      (paths.webhooks === null) !== (ofWebhooks === 0) || ofWebhooks === 1,
+      'webhook',
+      'and webhookRequest must be left out exactly where paths.webhooks is null',
+    ],
+    [isStamped !== hasStamp, 'signature.timestamp', `does not agree with signature.string, ${string}`],
+    [
+      string.includes('{id}') && signature.deliveryIdHeader === null,
+      'signature.deliveryIdHeader',
+      'is part of the signed string',
+    ],
+    [
+      (event.name === '') === (event.header === undefined),
+      'event.name',
+      'needs this path or event.header, and not both',
+    ],
+    [has('price') && typeof money.representation === 'object', 'orderBody', 'cannot have a price of two fields'],
+    [keys?.path === null && (keys.paged || keys.items !== ''), 'keys.path', 'is needed for keys.paged and keys.items'],
+    [keys !== undefined && order.keyText !== null, 'order.keyText', 'must be null beside keys.text'],
+  ]
+  for (const name of orderBody === undefined ? [] : ['productId', 'quantity', 'reference'])
+    rules.push([!has(name), 'orderBody', `needs {${name}}`])
+  for (const text of texts.filter((text) => /[{}]/.test(text) && !placeholders.some((one) => one === text)))
+    rules.push([true, 'orderBody', `${JSON.stringify(text)} must be exactly one of ${placeholders.join(', ')}`])
+  for (const [name, text] of templates)
+    rules.push([
+      /[{}]/.test(text.replaceAll(/\{(apiKey|id|secret)\}/g, '')),
+      `auth.headers.${name}`,
+      'may have {apiKey}, {id} and {secret}',
+    ])
+  return rules.flatMap(([isWrong, path, message]) => (isWrong ? [[path, message] as [string, string]] : []))
+}
+
+function* textsIn(value: unknown): Generator<string> {
+  if (typeof value === 'string') yield value
+  else if (typeof value === 'object' && value !== null) for (const inner of Object.values(value)) yield* textsIn(inner)
+}
+
 const FLAGLESS = 'an error that comes as HTTP 200 needs error.success, the flag that marks it as an error'
 
 /** Every field, and the rules between fields. */
-export const dialectShape = shape.superRefine(({ error, errors, event, flags }, context) => {
+export const dialectShape = shape.superRefine((dialect, context) => {
+  const { error, errors, event, flags } = dialect
   const fault = (path: (string | number)[], message: string) => context.addIssue({ code: 'custom', path, message })
   const kinds = new Map<string, ErrorKind>()
   for (const kind of errorKinds) {
@@ -264,7 +478,9 @@ export const dialectShape = shape.superRefine(({ error, errors, event, flags }, 
   if (ofOrders && event.orderId === null && event.externalOrderId === null) {
     fault(['event', 'orderId'], 'an event of an order needs this path, or that of its external reference')
   }
+  for (const [at, message] of contradictions(dialect)) fault(at.split('.'), message)
   for (const [field, words] of Object.entries(flags)) {
+    if (words === 'quantity') continue
     for (const meaning of words === null ? [] : [true, false]) {
       if (!Object.values(words ?? {}).includes(meaning)) fault(['flags', field], `no word means ${meaning}`)
     }
@@ -272,7 +488,7 @@ export const dialectShape = shape.superRefine(({ error, errors, event, flags }, 
 })
 
 export type Dialect = z.infer<typeof dialectShape>
-export type FlagWords = Dialect['flags']['success']
+export type FlagWords = Dialect['flags']['available']
 
 /**
  * Reads a dialect file.
@@ -311,8 +527,9 @@ export function valueAt(record: unknown, dotted: string): unknown {
 export const parentOf = (dotted: string): string => dotted.slice(0, Math.max(0, dotted.lastIndexOf('.')))
 
 /** Returns the supplier's word for yes or no: the first such word in the dialect. */
-export function flagValue(words: Record<string, boolean> | null, flag: boolean): boolean | string {
+export function flagValue(words: FlagWords, flag: boolean): boolean | string | number {
   if (words === null) return flag
+  if (words === 'quantity') return flag ? 1 : 0
   return Object.keys(words).find((word) => words[word] === flag) ?? String(flag)
 }
 

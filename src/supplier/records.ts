@@ -297,11 +297,12 @@ export function asImage(value: unknown): string | undefined {
   return address !== null && /^https?:$/.test(address.protocol) ? address.href : undefined
 }
 
-/** Reads yes or no. If the dialect has words, a number or a JSON boolean is looked up by its text. */
+/** Reads yes or no; of a quantity, above zero is yes. If the dialect has words, a number or a JSON boolean is looked up by its text. */
 export const asFlag =
   (words: FlagWords) =>
   (value: unknown): boolean | undefined => {
     if (words === null) return typeof value === 'boolean' ? value : undefined
+    if (words === 'quantity') return typeof value === 'number' && Number.isFinite(value) ? value > 0 : undefined
     const word = typeof value === 'object' ? undefined : String(value)
     return word !== undefined && Object.hasOwn(words, word) ? words[word] : undefined
   }
@@ -323,9 +324,8 @@ export const asMoney = ({ money }: Dialect, currency: string) => {
     if (typeof representation === 'object') return scaled(value, representation, currency)
     if (isScaledBy(around, representation, currency)) return undefined
     if (representation === 'minor') return Number.isSafeInteger(value) ? (value as number) : undefined
-    if (representation === 'number') {
-      return typeof value === 'number' ? parseDecimal(String(value), currency) : undefined
-    }
+    if (representation.startsWith('number') && typeof value === 'number') return parseDecimal(String(value), currency)
+    if (representation === 'number') return undefined
     return typeof value === 'string' ? parseDecimal(value, currency) : undefined
   }
 }
@@ -362,7 +362,7 @@ export const asAmount = (dialect: Dialect, currency: string) => {
 const ISO_INSTANT = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,9})?(Z|[+-]\d{2}:\d{2})$/
 
 export const asInstant =
-  ({ instants }: Dialect) =>
+  ({ instants }: Pick<Dialect, 'instants'>) =>
   (value: unknown): number | undefined => {
     if (instants === 'iso') {
       const at = typeof value === 'string' && ISO_INSTANT.test(value) ? Date.parse(value) : Number.NaN

@@ -2,7 +2,7 @@ import { createHash, createHmac, createSecretKey, type KeyObject, timingSafeEqua
 import type { Dialect } from '../dialect/dialect.ts'
 import { Failure } from '../errors.ts'
 import type { Secret } from '../secret.ts'
-import { readJson, textAt } from './records.ts'
+import { asInstant, readJson, textAt } from './records.ts'
 
 /** The signed facts of an authentic delivery. */
 export interface Signed {
@@ -173,7 +173,8 @@ function decode(encoded: string, encoding: Dialect['signature']['encoding']): Bu
 }
 
 /** Reads exactly the digits of an instant of this century; `Number` alone would accept `0x…`, `1e9` and the empty text. */
-function readTimestamp(text: string, unit: 's' | 'ms'): number | undefined {
+function readTimestamp(text: string, unit: Dialect['signature']['timestampUnit']): number | undefined {
+  if (unit === 'iso') return asInstant({ instants: 'iso' })(text)
   if (unit === 's') return /^[1-9]\d{9}$/.test(text) ? Number(text) * 1_000 : undefined
   return /^[1-9]\d{12}$/.test(text) ? Number(text) : undefined
 }
