@@ -91,8 +91,8 @@ const budgets: Record<string, number> = {
   config: 815,
   console: 8_100,
   demo: 470,
-  dialect: 450,
-  domain: 6_470,
+  dialect: 670,
+  domain: 6_475,
   fitting: 1_645,
   http: 7_155,
   inbox: 1_710,
@@ -104,9 +104,9 @@ const budgets: Record<string, number> = {
   reconciliation: 1_225,
   rehearsal: 180,
   sandbox: 3_675,
-  storage: 8_455,
+  storage: 8_470,
   stores: 7_125,
-  supplier: 2_330,
+  supplier: 2_335,
   vault: 415,
 }
 

@@ -151,8 +151,12 @@ interface EarnedFigure {
   beside: string
 }
 
+const unpricedText = (keys: number): string => `the price of ${counted(keys, 'key')} is not stated`
+
 /** Says why there is no margin, or what share of the revenue it is. */
 function shareText({ margin, sums }: Earned): string {
+  const unpriced = sums[0]?.unpriced ?? 0
+  if (margin && unpriced > 0) return `at least: ${unpricedText(unpriced)}`
   if (margin) return margin.percent === null ? 'without revenue' : `${margin.percent} % of the revenue`
   return sums.length === 0 ? 'nothing was sold' : sums.length > 1 ? 'several currencies' : 'no price is stated'
 }
@@ -192,7 +196,7 @@ export function earnedCells({
 export const earnedFigures = (earned: Earned): EarnedFigure[][] =>
   earned.sums.map((sum) => {
     const { currency: unit, keys, unpriced } = sum
-    const stated = unpriced > 0 ? `the price of ${counted(unpriced, 'key')} is not stated` : 'as the stores state it'
+    const stated = unpriced > 0 ? unpricedText(unpriced) : 'as the stores state it'
     return [
       { name: 'Revenue', value: grouped(sum.revenue), unit, beside: stated },
       { name: 'Cost, net', value: grouped(sum.cost), unit, beside: `${backText(sum)} came back or is owed back` },
@@ -213,5 +217,9 @@ export function earnedText(earned: Earned & { from: string; to: string; incomple
   if (!margin) return `Money of ${days}, in several currencies`
   const isLoss = margin.amount.startsWith('-')
   const amount = money(margin.amount.replace('-', ''), margin.currency)
+  const unpriced = sums[0]?.unpriced ?? 0
+  // The revenue of the other keys is not known and not below zero, so the margin is the least that it can be.
+  if (unpriced > 0)
+    return `You ${isLoss ? 'lost at most' : 'earned at least'} ${amount} in ${days}: ${unpricedText(unpriced)}.`
   return isLoss ? `You lost ${amount} in ${days}.` : `You earned ${amount} in ${days}, ${shareText(earned)}.`
 }

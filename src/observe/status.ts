@@ -1,6 +1,6 @@
 import { allAlertChannels, countOpenAlerts } from '../storage/alerts.ts'
 import { allBalanceAccounts, latestBalance } from '../storage/balance.ts'
-import { type Database, first } from '../storage/database.ts'
+import { type Database, first, sharedInTurn } from '../storage/database.ts'
 import { countDeliveries } from '../storage/deliveries.ts'
 import { countDiscrepancies } from '../storage/discrepancies.ts'
 import { currentFreeze } from '../storage/freezes.ts'
@@ -26,7 +26,7 @@ export const readStatus = (db: Pick<Database, 'query'>) =>
     deliveries: db.query(countDeliveries()),
     outbox: db.query(countOutbox()),
     discrepancies: db.query(countDiscrepancies()),
-    listings: db.query(countListings()),
+    listings: listingsByState(db),
     waitingPrices: first(db, countWaitingPrices()).then((found) => found?.total ?? 0),
     publishing: db.query(allPublishing()),
     callbackSecrets: db.query(allCallbackSecrets()),
@@ -38,6 +38,9 @@ export const readStatus = (db: Pick<Database, 'query'>) =>
     proofs: readProofs(db),
     alertChannels: db.query(allAlertChannels()),
   })
+
+/** Counts the listings of each store by their state. */
+export const listingsByState = sharedInTurn((db: Pick<Database, 'query'>) => db.query(countListings()))
 
 async function together<T extends object>(reads: T): Promise<{ [Name in keyof T]: Awaited<T[Name]> }> {
   const read = Object.entries(reads).map(async ([name, value]) => [name, await value])

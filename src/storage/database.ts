@@ -103,6 +103,20 @@ export async function retryStale<T>(tries: number, attempt: () => Promise<T>, co
   }
 }
 
+/**
+ * Shares one reading among all who ask for it within one turn of the event loop, as the parts of a page do. No commit runs within
+ * a turn of SQLite, so each of them gets what it would have read by itself. The result is not to be changed.
+ */
+export function sharedInTurn<Of extends object, T>(read: (of: Of) => Promise<T>): (of: Of) => Promise<T> {
+  const readings = new WeakMap<Of, Promise<T>>()
+  return (of) => {
+    const reading = readings.get(of) ?? read(of)
+    if (!readings.has(of)) setImmediate(() => readings.delete(of))
+    readings.set(of, reading)
+    return reading
+  }
+}
+
 /** Throws a fatal failure outside of all callers. Nothing catches it there, so it ends the process. */
 export function throwUncaught(error: Failure): void {
   setImmediate(() => {

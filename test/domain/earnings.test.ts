@@ -6,6 +6,7 @@ import {
   costOf,
   DAY_MS,
   type EarningSums,
+  earnedText,
   marginOf,
   partsToSum,
   percentText,
@@ -42,6 +43,19 @@ describe('what was earned', () => {
   test('is not known where the store states no price of any key', () => {
     expect(marginOf([sum({ keys: 2, unpriced: 2, chargedMinor: 500 })])).toBeNull()
     expect(marginOf([sum({ keys: 2, unpriced: 1, revenueMinor: 900, chargedMinor: 500 })])?.minor).toBe(400)
+  })
+
+  test('is the least that it can be where some prices are missing, and says so', () => {
+    const said = (amount: string) =>
+      earnedText({
+        ...{ from: '2026-03-01', to: '2026-03-30', incompleteFrom: null },
+        margin: { amount, currency: 'EUR', percent: '10.0' },
+        sums: [
+          { currency: 'EUR', keys: 5, unpriced: 3, revenue: '20.00', cost: '3.50', refunded: '0.00', owedBack: '0.00' },
+        ],
+      })
+    expect(said('16.50')).toBe('You earned at least 16.50 EUR in 30 days: the price of 3 keys is not stated.')
+    expect(said('-1.50')).toBe('You lost at most 1.50 EUR in 30 days: the price of 3 keys is not stated.')
   })
 
   test('writes a share with one digit, rounded half away from zero', () => {

@@ -3,9 +3,10 @@ import { listingNotices, reasonText } from '../../domain/labels.ts'
 import type { ListingState } from '../../domain/listing.ts'
 import { storeSourceId } from '../../inbox/sources.ts'
 import { storeWebhookUrl } from '../../inbox/webhooks.ts'
+import { listingsByState } from '../../observe/status.ts'
 import { first } from '../../storage/database.ts'
 import { anyDelivery } from '../../storage/deliveries.ts'
-import { countListings, pageOfListings } from '../../storage/listings.ts'
+import { pageOfListings } from '../../storage/listings.ts'
 import { lastCompleteSync } from '../../storage/runs.ts'
 import { listStoreOrders } from '../../storage/store-orders.ts'
 import { storeReadingOf } from '../../storage/stores.ts'
@@ -69,7 +70,7 @@ async function ordersFinding(db: Db, store: string): Promise<StoreFinding> {
 const REASONS_SHOWN = 3
 
 async function listingFindings(db: Db, store: string, readsVariants: boolean): Promise<StoreFinding[]> {
-  const totals = (await db.query(countListings())).filter((row) => row.store === store)
+  const totals = (await listingsByState(db)).filter((row) => row.store === store)
   const reading = await first(db, storeReadingOf(store))
   const unread = (detail: string) => [doubtful('listings', detail, 'Wait for the first sync, then test again.')]
   if (readsVariants && !reading?.variantsReadAt) return unread('the products of the shop were not all read yet')

@@ -3,8 +3,8 @@ import type { Caller } from '../../access/tokens.ts'
 import { withoutSecrets } from '../../config/settings-in-force.ts'
 import { Failure } from '../../errors.ts'
 import { storeWebhookUrl } from '../../inbox/webhooks.ts'
+import { listingsByState } from '../../observe/status.ts'
 import { audited } from '../../storage/evidence.ts'
-import { countListings } from '../../storage/listings.ts'
 import { allPublishing, countPublications, endPause } from '../../storage/publications.ts'
 import { allCallbackSecrets, allStoreReadings, type CallbackSecret, readProofs } from '../../storage/stores.ts'
 import { EXAMPLE_KEYS, examples, updateTypes } from '../../stores/examples.ts'
@@ -198,7 +198,7 @@ async function standingsOf({
   publicUrl,
 }: ApiContext): Promise<z.input<typeof StoreStanding>[]> {
   const [totals, waiting, standings, rotations, readings, proofs] = await Promise.all([
-    db.query(countListings()),
+    listingsByState(db),
     db.query(countPublications()),
     db.query(allPublishing()),
     db.query(allCallbackSecrets()),

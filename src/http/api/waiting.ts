@@ -3,6 +3,7 @@ import { helpLabels, waitLabels } from '../../domain/labels.ts'
 import { isForPerson, type WaitCause, waitCauses, waitHelps } from '../../domain/waiting.ts'
 import { orderCalled } from '../../ordering/order-view.ts'
 import { WAITING_MAX, type WaitingLineView, waitingLines } from '../../ordering/waiting.ts'
+import { sharedInTurn } from '../../storage/database.ts'
 import { choice, inStore, orderNumber } from '../input.ts'
 import { type ApiContext, ok, operation, viewer } from '../operation.ts'
 import { amount, amountOf, at, component, count, currency, enumeration, maybeAt, view, words } from './views.ts'
@@ -101,7 +102,9 @@ const customerOf = ({ store, reference }: Whose): string => JSON.stringify([stor
 const customersOf = (lines: readonly Whose[]): Set<string> => new Set(lines.map(customerOf))
 
 /** Returns the lines of those who have waited longest, of at most `WAITING_MAX` customers. */
-export async function readWaiting(ordering: ApiContext['ordering'], orderId?: string): Promise<WaitingLineView[]> {
+export const readWaiting = sharedInTurn((ordering: ApiContext['ordering']) => waitingOf(ordering))
+
+async function waitingOf(ordering: ApiContext['ordering'], orderId?: string): Promise<WaitingLineView[]> {
   const lines = await waitingLines(ordering, orderId)
   const counted = new Set([...customersOf(lines)].slice(0, WAITING_MAX))
   return lines.filter((line) => counted.has(customerOf(line)))
@@ -122,7 +125,8 @@ export function waitingOperations({ ordering }: ApiContext) {
       success: { 200: 'As of now' },
       failures: { 404: 'no order has this number', 409: 'several stores have an order under it: name one' },
       async handle({ query: { cause, order, store } }) {
-        const lines = await readWaiting(ordering, order && (await orderCalled(ordering.db, store, order)).id)
+        const called = order && (await orderCalled(ordering.db, store, order)).id
+        const lines = await (called === undefined ? readWaiting(ordering) : waitingOf(ordering, called))
         const asked = lines.filter(
           (line) => (cause === undefined || line.cause === cause) && (store === undefined || line.store === store),
         )
