@@ -1,6 +1,6 @@
 /** The proof that an exchange with the Shopify shop fits Shopify's own schema. */
 import { isDeepStrictEqual } from 'node:util'
-import { execute, type GraphQLSchema, getOperationAST, getVariableValues, parse } from 'graphql'
+import { type DocumentNode, execute, type GraphQLSchema, getOperationAST, getVariableValues, parse } from 'graphql'
 import { onTestFinished } from 'vitest'
 import type { ShopifyExchange } from '../shops/shopify-shop.ts'
 import { faultsOf, REWRITE, readSchema, schemaVersions } from './shopify-schema.ts'
@@ -16,6 +16,16 @@ function schemaOf(version: string): GraphQLSchema {
   return schema
 }
 
+/** A document by its text, with its faults by a version: a shop is sent the same few documents again and again. */
+const judged = new Map<string, { parsed: DocumentNode; found: string[] }>()
+function judgeDocument(version: string, document: string) {
+  const known = judged.get(`${version} ${document}`)
+  if (known) return known
+  const one = { parsed: parse(document), found: faultsOf(schemaOf(version), document) }
+  judged.set(`${version} ${document}`, one)
+  return one
+}
+
 /**
  * What of an exchange does not fit the schema: the document, what its variables coerce to, and the answered data, executed
  * against the document by graphql-js. Empty when all fits.
@@ -24,8 +34,7 @@ export function faultsOfExchange({ version, document, operationName, variables, 
   const schema = schemaOf(version)
   const name = operationName ?? 'a document without a name'
   const named = (fault: string) => `${name} (${version}): ${fault}`
-  const parsed = parse(document)
-  const found = faultsOf(schema, document)
+  const { parsed, found } = judgeDocument(version, document)
   if (found.length > 0) return [...found, REWRITE].map(named)
   const operation = getOperationAST(parsed, operationName)
   const coerced = getVariableValues(schema, operation?.variableDefinitions ?? [], variables)
