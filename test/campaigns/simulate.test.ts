@@ -49,15 +49,6 @@ describe('the simulation', () => {
     }
   })
 
-  test.each([['woocommerce'], ['shopify']] as const)(
-    'plays a shop of kind %s the same way each time',
-    async (store) => {
-      const [once, again] = [await play(4, { store }), await play(4, { store })]
-      expect(once).toMatchObject({ store, broken: [], stuck: 0, duplicateFulfilments: 0 })
-      expect(again.digest).toBe(once.digest)
-    },
-  )
-
   test.each([
     [2494, 'a backup from under a clock that was two days ahead'],
     [2395, 'a list with more rows on a page than were asked for'],
