@@ -207,6 +207,7 @@ async function openPartners({ config, db, vault, elect, processes, newId }: Base
     dialect: config.dialectFacts,
     apiKey: config.apiKey,
     now,
+    monotonic,
     random: Math.random,
     sleep: (ms) => sleep(ms),
     onRequest: (request, status, ms) => metrics.time('supplier_request_seconds', ms, { request, status }),

@@ -5,6 +5,7 @@ import { type ScheduledTask, schedule } from 'node-cron'
 import { forgetEnded } from './access/sessions.ts'
 import type { Backups } from './backup/backup.ts'
 import type { Config } from './config/config.ts'
+import { pathsOf } from './dialect/dialect.ts'
 import { messageOf } from './errors.ts'
 import type { NextRuns } from './http/operation.ts'
 import { forgetCalls } from './http/worker-calls.ts'
@@ -36,6 +37,7 @@ export type Jobs = ReturnType<typeof startJobs>
 export function startJobs({ config, runtime, webhooks, backups, lookForWork, wakeAlerts }: JobParts) {
   const { db, now, log } = runtime.ordering
   const provision = () => provisionShops({ ...runtime.ordering, publicUrl: config.publicUrl })
+  const listsWebhooks = pathsOf(config.dialectFacts).webhooks !== null
   const readings = {
     catalogue: every(config.syncCron, 'sync', () => runtime.syncs.finish('schedule'), log),
     balance: every(config.balanceCron, 'balance', runtime.ordering.checkBalance, log),
@@ -44,7 +46,7 @@ export function startJobs({ config, runtime, webhooks, backups, lookForWork, wak
   const timers = [
     ...Object.values(readings),
     every('40 2 * * *', 'nightly', () => runtime.sweeps.start('nightly'), log),
-    every('10 3 * * *', 'webhooks', () => webhooks.check(), log),
+    ...(listsWebhooks ? [every('10 3 * * *', 'webhooks', () => webhooks.check(), log)] : []),
     every('*/15 * * * *', 'shops', provision, log),
     every('17 3 * * *', 'forget', () => forgetOld({ ...runtime.ordering, sleep }), log),
     every('18 3 * * *', 'calls', () => forgetCalls({ db, now }), log),
@@ -74,7 +76,7 @@ export function startJobs({ config, runtime, webhooks, backups, lookForWork, wak
   const logged = (event: string) => (error: unknown) => log.warn(event, { error: messageOf(error) })
   void runtime.reattachOrders().catch(logged('restore.failed'))
   void runtime.ordering.checkBalance().catch(logged('balance.unread'))
-  void webhooks.check().catch(logged('webhooks.unchecked'))
+  if (listsWebhooks) void webhooks.check().catch(logged('webhooks.unchecked'))
   void provision().catch(logged('shops.unprovisioned'))
   if (lookForWork) void distrustEarnings(runtime.ordering).catch(logged('earnings.unsummed'))
   runtime.syncs.follow('start')

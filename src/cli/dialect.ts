@@ -61,8 +61,9 @@ function subjectOf({ config, dialect, baseUrl, apiKeyFile }: CheckOptions, env: 
   }
   const apiKey = apiKeyFile === undefined ? new Secret(env.QUAYSIDE_API_KEY ?? '') : readKeyFile(apiKeyFile)
   if (apiKey.reveal() === '') throw new Failure('invalid', 'name the API key by --api-key-file')
-  readBaseUrl(baseUrl)
-  return { baseUrl, facts: named ?? readDialect(dialectFileOf(DIALECT, '.')), apiKey }
+  const facts = named ?? readDialect(dialectFileOf(DIALECT, '.'))
+  readBaseUrl(baseUrl, facts)
+  return { baseUrl, facts, apiKey }
 }
 
 /** A captured delivery in a file. Other fields of the file are for people. */

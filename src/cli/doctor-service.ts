@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import type { Config } from '../config/config.ts'
+import { pathsOf } from '../dialect/dialect.ts'
 import { Failure, messageOf } from '../errors.ts'
 import { type ConfiguredStore, kindOf } from '../stores/kinds.ts'
 import type { Supplier } from '../supplier/client.ts'
@@ -26,6 +27,7 @@ export async function meetService(options: ConnectionOptions, env: Io['env']): P
 
 export async function checkWebhooks({ io, config, report }: Visit, supplier: Supplier, service: Service) {
   try {
+    if (pathsOf(config.dialectFacts).webhooks === null) return
     const theirs = (await supplier.webhooks()).items
     if ('fault' in service) {
       report('warn', 'webhooks', `${theirs.length} at the supplier; only the running service knows which are ours`)

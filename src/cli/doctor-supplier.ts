@@ -1,13 +1,23 @@
 import type { Config } from '../config/config.ts'
 import { apiVersion } from '../dialect/description.ts'
+import { type Dialect, pathsOf } from '../dialect/dialect.ts'
 import { counted, duration } from '../domain/figures.ts'
 import { amountText } from '../domain/money.ts'
 import { Failure, messageOf } from '../errors.ts'
 import { createSupplier, type PageQuery, readBaseUrl, type Supplier } from '../supplier/client.ts'
+import { createCredentials } from '../supplier/credentials.ts'
 import { readLists } from '../supplier/lists.ts'
 import { rateHint } from '../supplier/rate-limit.ts'
 import { type Page, unreadableText } from '../supplier/read.ts'
-import { ANSWER_MAX_BYTES, type Exchange, exchange, headerText, openAgent } from '../supplier/request.ts'
+import {
+  ANSWER_MAX_BYTES,
+  type Exchange,
+  exchange,
+  headerText,
+  openAgent,
+  requestTo,
+  sockets,
+} from '../supplier/request.ts'
 import type { Finding, Report, Visit } from './doctor.ts'
 import { chooseProducts, PAGE, productText } from './supplier-sample.ts'
 import { commandLine } from './words.ts'
@@ -26,9 +36,13 @@ const DEADLINE_MS = 10_000
 export async function checkSupplier({ io, config, report }: Visit): Promise<Supplier | undefined> {
   const { dialectFacts, apiKey } = config
   const { baseUrl } = config.supplier
-  const answer = await probe(config)
+  const answer = await probe(config, io.now)
   // Clock and rate limit are compared with the time of this answer, because the checks before theirs take a while.
   const answeredAt = io.now()
+  if (answer.stage === 'not_sent' && answer.refused) {
+    report('fail', 'API key', `${baseUrl}: ${answer.cause}`, KEY_FIX)
+    return undefined
+  }
   if (answer.stage !== 'answered') {
     const fix = 'is supplier.baseUrl right, and may this machine connect to it?'
     report('fail', 'supplier', `${baseUrl} cannot be reached (${answer.cause})`, fix)
@@ -40,25 +54,26 @@ export async function checkSupplier({ io, config, report }: Visit): Promise<Supp
   const dialect = { ...dialectFacts, paging: { ...dialectFacts.paging, totalFiltered: true } }
   const supplier = createSupplier({ baseUrl, dialect, apiKey, now, sleep, random, fetchDeadlineMs: DEADLINE_MS })
   await checkKey(supplier, report)
-  await checkRevision(supplier, report)
+  if (pathsOf(dialect).openapi !== null) await checkRevision(supplier, dialect, report)
   checkClock(answer, config, answeredAt, report)
   checkRate(answer, config, answeredAt, report)
   return supplier
 }
 
+const KEY_FIX = 'ask the supplier for a good key; it belongs into config/secrets/api-key'
+
 /** Sends one GET /balance, because the client does not return the headers of an answer. */
-async function probe({ supplier, dialectFacts, apiKey }: Config): Promise<Exchange> {
+async function probe({ supplier, dialectFacts: dialect, apiKey }: Config, now: () => number): Promise<Exchange> {
   const agent = openAgent(1)
-  const { origin, path } = readBaseUrl(supplier.baseUrl)
+  const place = { dialect, base: readBaseUrl(supplier.baseUrl, dialect) }
+  const { after } = sockets
+  const given = { ...place, apiKey, now, monotonic: now, agent, after, fetchDeadlineMs: DEADLINE_MS }
   try {
-    return await exchange(agent, {
-      method: 'GET',
-      origin,
-      path: `${path}/balance`,
-      headers: { [dialectFacts.headers.apiKey]: apiKey.reveal() },
-      deadlineMs: DEADLINE_MS,
-      bodyMaxBytes: ANSWER_MAX_BYTES,
-    })
+    const access = await createCredentials(given).access(0)
+    if ('stage' in access) return access
+    const limits = { deadlineMs: DEADLINE_MS, bodyMaxBytes: ANSWER_MAX_BYTES }
+    const request = requestTo(place, { method: 'GET', path: '/balance', headers: {}, ...limits }, access.headers)
+    return await exchange(agent, request)
   } finally {
     await agent.destroy()
   }
@@ -71,17 +86,16 @@ async function checkKey(supplier: Supplier, report: Report): Promise<void> {
     report('ok', 'API key', `accepted; the balance is ${balance}${tier === undefined ? '' : `, the tier ${tier}`}`)
   } catch (error) {
     const refused = error instanceof Failure && (error.code !== 'unavailable' || error.reason === 'unauthorized')
-    const fix = refused
-      ? 'ask the supplier for a good key; it belongs into config/secrets/api-key'
-      : 'if the answer cannot be read, the dialect does not fit this supplier'
+    const fix = refused ? KEY_FIX : 'if the answer cannot be read, the dialect does not fit this supplier'
     report('fail', 'API key', `GET /balance: ${messageOf(error)}`, fix, error)
   }
 }
 
-async function checkRevision(supplier: Supplier, report: Report): Promise<void> {
+async function checkRevision(supplier: Supplier, { paths }: Dialect, report: Report): Promise<void> {
   try {
     const version = apiVersion(await supplier.openapi())
-    if (version === REVISION) report('ok', 'revision', `the supplier's API is at ${version}`)
+    // A supplier with paths of its own has another API, with revisions of its own.
+    if (version === REVISION || (paths && version)) report('ok', 'revision', `the supplier's API is at ${version}`)
     else if (version === undefined) report('warn', 'revision', 'GET /openapi gives no OpenAPI 3.1 description')
     else report('fail', 'revision', `the supplier's API is at ${version}`, `this program is for revision ${REVISION}`)
   } catch (error) {

@@ -1,7 +1,15 @@
 import { existsSync } from 'node:fs'
 import path from 'node:path'
 import type { z } from 'zod'
-import { configShape, dialectFileOf, hasApiKey, readApiKey, readText, sayWhatIsRight } from '../config/config.ts'
+import {
+  baseUrlFault,
+  configShape,
+  dialectFileOf,
+  hasApiKey,
+  readApiKey,
+  readText,
+  sayWhatIsRight,
+} from '../config/config.ts'
 import { clearTextWarnings, ENCRYPT } from '../config/warnings.ts'
 import { readDialect } from '../dialect/dialect.ts'
 import { either, sentence } from '../domain/text-layout.ts'
@@ -38,11 +46,12 @@ export function flagAnswers(flags: InitOptions, env: Io['env'], existing: Existi
   const faults: FieldFault[] = []
   if (!before.baseUrl) faults.push({ field: '--base-url', message: "the address of the supplier's Reseller API" })
   const given: [flag: string, shape: z.ZodType, text: string | null][] = [
-    ['--base-url', baseUrlShape, before.baseUrl],
     ['--callback-url', callbackUrlShape, before.callbackUrl],
     ['--public-url', publicUrlShape, before.publicUrl],
     ['--markup', percent, before.markup],
   ]
+  const addressFault = before.baseUrl ? addressFaultOf(before.dialect, existing.folder)(before.baseUrl) : undefined
+  if (addressFault !== undefined) faults.push({ field: '--base-url', message: addressFault })
   for (const [field, shape, text] of given) {
     const message = text ? faultOf(shape)(text) : undefined
     if (message !== undefined) faults.push({ field, message })
@@ -169,8 +178,10 @@ export function accessOf({ baseUrl, dialect, apiKey }: SupplierAnswers, { file, 
 async function askSupplier(terminal: Terminal, io: Io, flags: InitOptions, existing: Existing) {
   const width = proseWidth(io)
   const before = defaultsOf(flags, existing)
-  const baseUrl = await askAddress(terminal, before.baseUrl)
+  const ofAddress = (dialect: string) => addressFaultOf(dialect, existing.folder)
+  let baseUrl = await askAddress(terminal, before.baseUrl, ofAddress(before.dialect))
   const dialect = await askDialect(terminal, before.dialect, existing.folder)
+  if (ofAddress(dialect)(baseUrl)) baseUrl = await askAddress(terminal, '', ofAddress(dialect))
   const apiKey = flags.apiKeyFile ? readKeyFile(flags.apiKeyFile) : await askKey(terminal, io.env, existing)
   const answers: SupplierAnswers = { baseUrl, dialect, apiKey }
   while (!flags.offline) {
@@ -185,7 +196,7 @@ async function askSupplier(terminal: Terminal, io: Io, flags: InitOptions, exist
     const correct = await askCorrection(terminal, result.fault, io.env)
     if (correct === 'stop') throw new Failure('unavailable', `nothing was written: ${result.fault.message}`)
     if (correct === 'key') answers.apiKey = await askKey(terminal, io.env, existing)
-    if (correct === 'address') answers.baseUrl = await askAddress(terminal, answers.baseUrl)
+    if (correct === 'address') answers.baseUrl = await askAddress(terminal, answers.baseUrl, ofAddress(answers.dialect))
     if (correct === 'dialect') answers.dialect = await askDialect(terminal, answers.dialect, existing.folder)
   }
   return { ...answers, products: undefined }
@@ -194,13 +205,19 @@ async function askSupplier(terminal: Terminal, io: Io, flags: InitOptions, exist
 export const warningText = (warnings: readonly string[], width: number): string =>
   warnings.map((warning) => `\n${sentence(`WARNING: ${warning}: ${ENCRYPT}.`, width)}`).join('')
 
-const askAddress = (terminal: Terminal, before: string): Promise<string> =>
+const askAddress = (terminal: Terminal, before: string, fault: (text: string) => string | undefined): Promise<string> =>
   terminal.put({
-    about: "The supplier's Reseller API, version 1. Its address ends in /v1.",
+    about:
+      "The supplier's API. The address of the Reseller API, version 1, ends in /v1; name another API first by --dialect.",
     ask: 'Base URL',
     before,
-    fault: faultOf(baseUrlShape),
+    fault,
   })
+
+/** What is wrong with an address for the dialect of that name. A dialect that cannot be read is a fault of its own. */
+const addressFaultOf = (dialect: string, folder: string) => (text: string) =>
+  faultOf(baseUrlShape)(text) ??
+  (dialectFault(dialect, folder) ? undefined : baseUrlFault(text, readDialect(dialectFileOf(dialect, folder))))
 
 async function askDialect(terminal: Terminal, before: string, folder: string): Promise<string> {
   const settingOf = (text: string): string => (text === before ? text : dialectSetting(text, folder))

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import path from 'node:path'
 import { checkedConfig, configShape, loadConfig, readJson } from '../config/config.ts'
 import { clearTextWarnings } from '../config/warnings.ts'
+import { pathsOf } from '../dialect/dialect.ts'
 import type { SupplierOffer } from '../domain/supplier.ts'
 import { sentence } from '../domain/text-layout.ts'
 import { conflict, Failure, messageOf } from '../errors.ts'
@@ -115,7 +116,8 @@ async function setUp(plan: Plan, answers: Answers, offline: boolean) {
     const token = storeId === null ? null : await open.createStoreToken(storeId, `${answers.storeName} (first)`)
     const secret = storeId === null ? null : await open.callbackSecret(storeId)
     // The webhook is made last, because it cannot be undone.
-    const webhook = answers.publicUrl === null || offline ? null : await webhookOf(open, plan)
+    const none = answers.publicUrl === null || offline || pathsOf(plan.config.dialectFacts).webhooks === null
+    const webhook = none ? null : await webhookOf(open, plan)
     await open.close()
     return { token: token?.reveal() ?? null, callbackSecret: secret?.reveal() ?? null, webhook }
   } catch (error) {

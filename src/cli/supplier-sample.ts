@@ -56,19 +56,20 @@ const PERSON_WAITS_MS = 5_000
 export async function trySupplier(
   access: SupplierAccess,
 ): Promise<{ products: SupplierOffer[] } | { fault: AccessFault }> {
-  const supplier = createSupplier({
-    ...access,
-    now: () => Date.now(),
-    random: Math.random,
-    sleep: (ms) => sleep(ms),
-    fetchDeadlineMs: PERSON_WAITS_MS,
-  })
+  let supplier: Supplier | undefined
   try {
+    supplier = createSupplier({
+      ...access,
+      now: () => Date.now(),
+      random: Math.random,
+      sleep: (ms) => sleep(ms),
+      fetchDeadlineMs: PERSON_WAITS_MS,
+    })
     return { products: await readProducts(supplier) }
   } catch (error) {
     return { fault: accessFault(error, access) }
   } finally {
-    await supplier.close()
+    await supplier?.close()
   }
 }
 
@@ -121,7 +122,7 @@ export type AccessFault = ReturnType<typeof accessFault>
 const FITTING = 'See docs/fitting-a-supplier.md'
 
 /** Says why the supplier cannot be used, and what to correct most likely. @param error what `readProducts` threw */
-function accessFault(error: unknown, { baseUrl, dialect: { name, headers } }: SupplierAccess) {
+function accessFault(error: unknown, { baseUrl, dialect: { name, headers, paths } }: SupplierAccess) {
   const said = messageOf(error)
   const what = said.replace(/^the supplier /, '')
   const silent: Cause = [
@@ -130,7 +131,7 @@ function accessFault(error: unknown, { baseUrl, dialect: { name, headers } }: Su
   ]
   const noApi: Cause = [
     'address',
-    `${baseUrl} is not the Reseller API: it ${what}. Check the address: it ends in /v1, where the API is.`,
+    `${baseUrl} is not the Reseller API: it ${what}. Check the address${paths ? '' : ': it ends in /v1, where the API is'}.`,
   ]
   const otherDialect: Cause = [
     'dialect',
@@ -139,7 +140,7 @@ function accessFault(error: unknown, { baseUrl, dialect: { name, headers } }: Su
   const causes: Partial<Record<FailureReason, Cause>> = {
     unauthorized: [
       'key',
-      `${said}. Check the key. It was sent in the header ${headers.apiKey}, as the dialect ${name} says.`,
+      `${said}. Check the key. It was sent ${headers.apiKey && `in the header ${headers.apiKey}, `}as the dialect ${name} says.`,
     ],
     unreachable: silent,
     no_answer: silent,
@@ -150,7 +151,9 @@ function accessFault(error: unknown, { baseUrl, dialect: { name, headers } }: Su
     cost: ['dialect', `${said}. ${FITTING}: money in the dialect ${name} says how amounts are written.`],
     empty: ['key', `${said}. May this key see any?`],
   }
-  const known = error instanceof Failure && error.reason ? causes[error.reason] : undefined
+  const reason = error instanceof Failure ? error.reason : undefined
+  const isUnfit = error instanceof Failure && error.code === 'invalid'
+  const known: Cause | undefined = isUnfit ? ['key', `${said}.`] : reason && causes[reason]
   const [correct, message] = known ?? ['again', `${baseUrl}: ${said}. Try again later.`]
   return { correct, message }
 }

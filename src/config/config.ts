@@ -7,7 +7,7 @@ import { isIP } from 'node:net'
 import path from 'node:path'
 import { validate as validCron } from 'node-cron'
 import { z } from 'zod'
-import { type Dialect, readDialect } from '../dialect/dialect.ts'
+import { type Dialect, keyFault, readDialect, valueAt } from '../dialect/dialect.ts'
 import { parseDecimal } from '../domain/money.ts'
 import { sendsLinks } from '../domain/store-update.ts'
 import { Failure, type FieldFault, messageOf, systemFailure } from '../errors.ts'
@@ -45,8 +45,8 @@ export const DATA_DIR = '../data/run'
 
 export const configShape = z.strictObject({
   supplier: z.strictObject({
-    /** Base address of version 1 of the Reseller API. */
-    baseUrl: webAddress.refine((url) => /^[^?#]*[^/]\/v1\/?$/.test(url), 'an address that ends in /v1'),
+    /** Base address of the supplier's API. `baseUrlFault` checks it by the dialect. */
+    baseUrl: webAddress,
     /** Name of a file in config/dialects, or path of a dialect file. */
     dialect: z
       .string()
@@ -225,7 +225,8 @@ export function checkedConfig(
   const apiKey = secret('apiKey')
   const keyEncryptionKey = secret('keyEncryptionKey')
   const databaseUrl = readDatabaseUrl(settings.value?.database.url ?? null, folder, env, faults)
-  const dialect = settings.value && readDialectOf(settings.value, folder, faults)
+  const dialect = readDialectOf(json, folder, settings.value ? faults : [])
+  faults.push(...baseUrlFaults(json, dialect?.facts))
   const credentials = new Map(
     settings.value?.stores.map((store) => [
       store.id,
@@ -235,6 +236,8 @@ export function checkedConfig(
   const alertAddresses = settings.value ? readAlertAddresses(settings.value, folder, env, faults) : new Map()
   if (settings.value && dialect) {
     const { stores, rates } = settings.value
+    const message = apiKey.reveal() === '' ? undefined : keyFault(dialect.facts, apiKey.reveal())
+    if (message !== undefined) faults.push({ field: SECRETS.apiKey.variable, message })
     checkCaps(settings.value, dialect.facts, faults)
     checkConsole(settings.value, faults)
     checkLinks(settings.value, faults)
@@ -471,14 +474,31 @@ export const dialectFileOf = (name: string, folder: string): string =>
     ? path.resolve(folder, name)
     : path.join(import.meta.dirname, '../../config/dialects', `${name}.json`)
 
-function readDialectOf(settings: Settings, folder: string, faults: FieldFault[]) {
-  const file = dialectFileOf(settings.supplier.dialect, folder)
+/** Reads the dialect that is named, also where other settings are wrong, so that every fault is named at once. */
+function readDialectOf(json: unknown, folder: string, faults: FieldFault[]) {
+  const name = supplierShape.dialect.safeParse(valueAt(json, 'supplier.dialect'))
+  if (!name.success) return undefined
+  const file = dialectFileOf(name.data, folder)
   try {
     return { file, facts: readDialect(file) }
   } catch (error) {
     faults.push({ field: 'supplier.dialect', message: messageOf(error) })
     return undefined
   }
+}
+
+const { shape: supplierShape } = configShape.shape.supplier
+
+function baseUrlFaults(json: unknown, dialect: Dialect | undefined): FieldFault[] {
+  const address = supplierShape.baseUrl.safeParse(valueAt(json, 'supplier.baseUrl'))
+  const message = address.success && dialect ? baseUrlFault(address.data, dialect) : undefined
+  return message === undefined ? [] : [{ field: 'supplier.baseUrl', message }]
+}
+
+/** Says what is wrong with an address for a dialect: that of the Reseller API ends in /v1, one with paths of its own need not. */
+export function baseUrlFault(address: string, { paths }: Pick<Dialect, 'paths'>): string | undefined {
+  if (paths) return /[?#]/.test(address) ? 'an address without ? and #' : undefined
+  return /^[^?#]*[^/]\/v1\/?$/.test(address) ? undefined : 'an address that ends in /v1'
 }
 
 /** Refuses a console beyond loopback without TLS: it would send sessions and licence keys in clear text. */

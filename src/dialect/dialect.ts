@@ -383,6 +383,22 @@ const V1_PATHS = {
 export const pathsOf = ({ paths }: Pick<z.infer<typeof shape>, 'paths'>): Exclude<typeof paths, undefined> =>
   paths ?? V1_PATHS
 
+/** The two parts of an API key that is written as `id:secret`. */
+export function keyParts(apiKey: string): { id: string; secret: string } {
+  const colon = apiKey.indexOf(':')
+  return colon < 0 ? { id: '', secret: '' } : { id: apiKey.slice(0, colon), secret: apiKey.slice(colon + 1) }
+}
+
+/** Says what is wrong with an API key that must have two parts; undefined when it is right. */
+export function keyFault({ name, auth }: Pick<Dialect, 'name' | 'auth'>, apiKey: string): string | undefined {
+  const templates = auth?.kind === 'header' ? Object.values(auth.headers).join() : ''
+  const isPair = auth !== undefined && (auth.kind !== 'header' || /\{(id|secret)\}/.test(templates))
+  const { id, secret } = keyParts(apiKey)
+  return isPair && (id === '' || secret === '')
+    ? `must be id:secret, as auth of the dialect ${name} needs it`
+    : undefined
+}
+
 /** What a supplier of webhooks, a request or a page without its usual words must have instead, and what contradicts it. */
 function contradictions(dialect: z.infer<typeof shape>): [path: string, message: string][] {
   const { headers, auth, idempotency = 'header', orderRequest, orderBody, paging, webhook, webhookRequest } = dialect

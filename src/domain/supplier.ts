@@ -52,6 +52,8 @@ export type NotExecutedCause =
   | 'rate_limited'
   /** The answer was 401 or 403. */
   | 'unauthorized'
+  /** The answer was 401 to a token that had ended, and there is a new one. */
+  | 'token_ended'
   /** The caller's own check right before the write said no. */
   | 'held_back'
 

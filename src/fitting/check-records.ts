@@ -38,7 +38,7 @@ export function checkRecords(dialect: Dialect, sample: Sample): Judged[] {
     .filter(({ status }) => status < 300)
     .flatMap(({ json }) => findRecord(json, dialect)?.value ?? [])
   const balance = findRecord(sample.balance.json, dialect)?.value
-  const hooks = rowsOf(sample.webhooks.json, dialect, dialect.lists.webhooks ?? dialect.paging.items)
+  const hooks = rowsOf(sample.webhooks?.json, dialect, dialect.lists.webhooks ?? dialect.paging.items)
   const listed = rowsOf(sample.orders.json, dialect)
   const alone = (record: unknown) => (record === undefined ? [] : [record])
   const groups: Records[] = [

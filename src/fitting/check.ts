@@ -155,7 +155,7 @@ function checkHeaders({ headers, ...dialect }: Dialect, sample: Sample): Judged[
   const { keyHeader, openapiNeedsKey, now, balance } = sample
   const found: Judged[] = [
     keyHeader === headers.apiKey
-      ? { fact: 'headers.apiKey', verdict: 'read', value: 'the key is accepted' }
+      ? { fact: dialect.auth ? 'auth.kind' : 'headers.apiKey', verdict: 'read', value: 'the key is accepted' }
       : { fact: 'headers.apiKey', verdict: 'differs', value: `the key was accepted in ${keyHeader}`, right: keyHeader },
     shown('requestId', 'request id trace correlation'),
     shown('rateLimit', 'ratelimit rate limit quota'),
@@ -300,6 +300,7 @@ function checkListPaths(dialect: Dialect, { products, webhooks }: Sample): Judge
     const here = `nothing, or no list, at ${below(lists.data ?? dialect.envelope.data, paging.items)}`
     found.push({ fact: 'paging.items', verdict: 'unreadable', value: here, candidates, hint })
   }
+  if (webhooks === undefined) return [...found, { fact: 'lists.webhooks', verdict: 'none' }]
   if ([404, 405, 501].includes(webhooks.status)) {
     const value = `the supplier has no webhooks: GET /webhooks answered ${webhooks.status}`
     return [...found, { fact: 'lists.webhooks', verdict: 'no_sample', value }]

@@ -1,16 +1,18 @@
 import { randomUUID } from 'node:crypto'
 import { readdirSync } from 'node:fs'
-import { type Dialect, readDialect, valueAt } from '../dialect/dialect.ts'
+import { type Dialect, pathsOf, readDialect, valueAt } from '../dialect/dialect.ts'
 import { Failure } from '../errors.ts'
+import { readBaseUrl } from '../supplier/client.ts'
+import { createCredentials, withoutSecrets } from '../supplier/credentials.ts'
 import { retryAfterMs } from '../supplier/rate-limit.ts'
-import { type SupplierLink, withoutKey } from '../supplier/read.ts'
+import type { SupplierLink } from '../supplier/read.ts'
 import { asId, errorAnswer, readJson, writeInstant } from '../supplier/records.ts'
-import { exchange, openAgent, PAGE_MAX_BYTES } from '../supplier/request.ts'
+import { exchange, openAgent, PAGE_MAX_BYTES, requestTo, sockets } from '../supplier/request.ts'
 import { type Answer, candidatesFor, findList, isObject } from './answer-parts.ts'
 import { recordFields } from './record-fields.ts'
 
 interface SampleSource extends Pick<SupplierLink, 'dialect' | 'apiKey' | 'now' | 'sleep'> {
-  /** The address of the supplier, which ends in `/v1`. */
+  /** The base address of the supplier. */
   baseUrl: string
   /** The document that is used instead of the answer to GET /openapi. */
   document?: unknown
@@ -19,7 +21,7 @@ interface SampleSource extends Pick<SupplierLink, 'dialect' | 'apiKey' | 'now' |
 /** One reading of a supplier for the check. Only GETs were sent: nothing was bought or changed. */
 export interface Sample {
   now: number
-  /** The header in which the key was accepted. */
+  /** The header in which the key was accepted; empty where the dialect has `auth`, which was accepted. */
   keyHeader: string
   /** The first page of the products, in the largest size that the dialect allows. */
   products: Answer
@@ -36,7 +38,8 @@ export interface Sample {
   /** GET /balance without the API key. */
   keyless: Answer
   balance: Answer
-  webhooks: Answer
+  /** Undefined where webhooks are made in the supplier's dashboard. */
+  webhooks: Answer | undefined
   orders: Answer
   /** Single orders: one of each status in the list. */
   order: Answer[]
@@ -110,7 +113,7 @@ export async function readSample(source: SampleSource): Promise<Sample> {
       absent: await withKey(`/products/${encodeURIComponent(absentId(id))}`),
       keyless: await get('/balance'),
       balance,
-      webhooks: await withKey('/webhooks'),
+      webhooks: pathsOf(dialect).webhooks === null ? undefined : await withKey('/webhooks'),
       orders,
       order: [],
       filters,
@@ -125,7 +128,7 @@ export async function readSample(source: SampleSource): Promise<Sample> {
     for (const one of ordersToRead(placed, dialect)) {
       sample.order.push(await withKey(`/orders/${encodeURIComponent(one)}`))
     }
-    if (source.document !== undefined) return sample
+    if (source.document !== undefined || pathsOf(dialect).openapi === null) return sample
     return { ...sample, ...(await readDocument(get, keyHeader)) }
   } finally {
     await agent.destroy()
@@ -135,27 +138,28 @@ export async function readSample(source: SampleSource): Promise<Sample> {
 type Get = (path: string, keyHeader?: string) => Promise<Answer>
 
 function reader({ baseUrl, dialect, apiKey, now, sleep }: SampleSource, agent: ReturnType<typeof openAgent>): Get {
-  const { origin, pathname } = new URL(baseUrl)
-  const base = pathname.replace(/\/$/, '')
+  const place = { dialect, base: readBaseUrl(baseUrl, dialect) }
+  const { after } = sockets
+  const given = { ...place, apiKey, now, monotonic: now, agent, after, fetchDeadlineMs: DEADLINE_MS }
+  const credentials = createCredentials(given)
   return async (path, keyHeader) => {
     const request = `GET ${path.replace(/\?.*/s, '').replace(/^(\/\w+)\/.*/s, '$1/{id}')}`
     for (let tries = 1; ; tries += 1) {
-      const ended = await exchange(agent, {
-        method: 'GET',
-        origin,
-        path: `${base}${path}`,
-        headers: {
-          accept: 'application/json',
-          'user-agent': 'quayside',
-          ...(keyHeader === undefined ? {} : { [keyHeader]: apiKey.reveal() }),
-        },
-        deadlineMs: DEADLINE_MS,
-        bodyMaxBytes: PAGE_MAX_BYTES,
-      })
+      const own = keyHeader === dialect.headers.apiKey
+      const access = own ? await credentials.access(0) : { headers: keyHeader ? { [keyHeader]: apiKey.reveal() } : {} }
+      if ('stage' in access) {
+        const reason = access.refused ? 'unauthorized' : 'unreachable'
+        throw new Failure('unavailable', `${request}: nothing was sent, ${access.cause}`, { reason })
+      }
+      const limits = { deadlineMs: DEADLINE_MS, bodyMaxBytes: PAGE_MAX_BYTES }
+      const ended = await exchange(
+        agent,
+        requestTo(place, { method: 'GET', path, headers: {}, ...limits }, access.headers),
+      )
       if (ended.stage !== 'answered') {
         throw new Failure('unavailable', `${request}: no answer (${ended.cause})`, { reason: 'unreachable' })
       }
-      const { status, headers, body } = withoutKey(ended, apiKey.reveal())
+      const { status, headers, body } = withoutSecrets(ended, credentials.spellings())
       if (status === 429 ? tries === 1 : PASSING.includes(status) && tries < 3) {
         const wait = retryAfterMs(String(headers[dialect.headers.retryAfter] ?? '1'), now()) ?? 1_000
         if (wait <= PAUSE_MAX_MS) {
@@ -178,7 +182,7 @@ function reader({ baseUrl, dialect, apiKey, now, sleep }: SampleSource, agent: R
 async function acceptedKey(get: Get, dialect: Dialect): Promise<{ keyHeader: string; answer: Answer }> {
   const own = dialect.headers.apiKey
   let first: Answer | undefined
-  for (const keyHeader of [...new Set([own, ...shippedKeyHeaders()])]) {
+  for (const keyHeader of dialect.auth ? [own] : [...new Set([own, ...shippedKeyHeaders()])]) {
     const answer = await get('/balance', keyHeader)
     const refused = answer.status >= 300 || errorAnswer(answer.json, dialect) !== undefined
     if (!refused) return { keyHeader, answer }
@@ -186,7 +190,7 @@ async function acceptedKey(get: Get, dialect: Dialect): Promise<{ keyHeader: str
   }
   throw new Failure(
     'unavailable',
-    `GET /balance answered ${first?.status}: it accepts the API key in no known header`,
+    `GET /balance answered ${first?.status}: it accepts the API key ${dialect.auth ? 'not as auth says' : 'in no known header'}`,
     { reason: 'unauthorized' },
   )
 }
@@ -194,7 +198,7 @@ async function acceptedKey(get: Get, dialect: Dialect): Promise<{ keyHeader: str
 function shippedKeyHeaders(): string[] {
   const folder = new URL('../../config/dialects/', import.meta.url)
   const files = readdirSync(folder).filter((file) => file.endsWith('.json'))
-  return files.map((file) => readDialect(new URL(file, folder)).headers.apiKey)
+  return files.map((file) => readDialect(new URL(file, folder)).headers.apiKey).filter((name) => name !== '')
 }
 
 async function readDocument(get: Get, keyHeader: string): Promise<Pick<Sample, 'document' | 'openapiNeedsKey'>> {

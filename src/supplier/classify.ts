@@ -38,7 +38,7 @@ type Answered = Extract<Exchange, { stage: 'answered' }>
  *   2xx, readable, has an order id, all fields agree  accepted
  *   2xx, a refusal that the dialect has under 2xx   as a 4xx with the same error code
  *   any other 2xx                                   unknown
- *   401, 403, never charged                         not executed
+ *   401, 403, never charged                         not executed; a 401 to a token that was renewed then does not refuse the key
  *   error code for out of stock, balance, limit     rejected, if never charged and a 4xx other than 408 and 425
  *   other 4xx with an error envelope, never charged rejected
  *   any of these refusals that carries an order id  unknown
@@ -51,7 +51,7 @@ type Answered = Extract<Exchange, { stage: 'answered' }>
 export function classify(exchange: Exchange, asked: SentOrder): Placement {
   const { dialect } = asked
   if (exchange.stage === 'not_sent') {
-    const cause = exchange.heldBack ? 'held_back' : 'unreachable'
+    const cause = exchange.heldBack ? 'held_back' : exchange.refused ? 'unauthorized' : 'unreachable'
     return { outcome: 'not_executed', cause, evidence: { detail: `nothing was sent: ${exchange.cause}` } }
   }
   const requestId = headerText(exchange.headers, dialect.headers.requestId)
@@ -111,6 +111,10 @@ function classifyRefusal(
   if (asked.maybeCharged && (error || closed)) {
     return unknown(seen, 'rejected_repeat', 'a refusal after an ambiguous attempt proves nothing about it', true)
   }
+  if (closed && answer.renewal === 'done')
+    return notExecuted('token_ended', seen, 'refused a token that was renewed then')
+  if (closed && answer.renewal === 'away')
+    return notExecuted('unreachable', seen, 'refused a token, and there is no other')
   if (closed) return notExecuted('unauthorized', seen, `the supplier refused the API key: ${status}`)
   if (!error || reason === undefined) return unknown(seen, 'unreadable', `answered ${status} without an error envelope`)
   const evidence = { ...seen, detail: `rejected: ${status} ${error.code}` }

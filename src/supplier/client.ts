@@ -20,6 +20,7 @@ import type {
 import { Failure } from '../errors.ts'
 import { Secret } from '../secret.ts'
 import { classify, differenceText, unreadIn } from './classify.ts'
+import { createCredentials } from './credentials.ts'
 import { parseOffer } from './offer-record.ts'
 import { createPacer } from './rate-limit.ts'
 import {
@@ -28,7 +29,6 @@ import {
   get,
   judge,
   type Page,
-  postHeaders,
   type QueryParameters,
   readOne,
   readPage,
@@ -47,8 +47,10 @@ import { ANSWER_MAX_BYTES, type Connections, createReach, type Exchange, type Ne
 type Given = Pick<SupplierLink, 'dialect' | 'apiKey' | 'now' | 'sleep' | 'random'>
 
 export interface SupplierSettings extends Given {
-  /** An http or https address that ends in `/v1`; one slash after the `/v1` is removed. */
+  /** An http or https address; it ends in `/v1` where the dialect states no paths. One slash at its end is removed. */
   baseUrl: string
+  /** Milliseconds of a clock that does not jump, for the age of a token. Default: `now`. */
+  monotonic?: () => number
   /** Default: 15 s. */
   fetchDeadlineMs?: number
   /** Default: the sockets of this machine. */
@@ -111,16 +113,19 @@ const OPENAPI_MAX_BYTES = 4 * 1024 * 1024
  */
 export function createSupplier(settings: SupplierSettings) {
   const { dialect, apiKey, now, fetchDeadlineMs = FETCH_DEADLINE_MS, network = sockets } = settings
-  const base = readBaseUrl(settings.baseUrl)
+  const base = readBaseUrl(settings.baseUrl, dialect)
   if (!/^[\x21-\x7e]{1,500}$/.test(apiKey.reveal())) {
     throw invalid('supplier.apiKey', 'must be 1 to 500 visible ASCII characters, no spaces')
   }
   const pacer = createPacer(settings)
   const answers = createAnswers(now)
   const reach = createReach(now)
+  const agent = network.open(READ_CONNECTIONS)
+  const { monotonic = now } = settings
   const client: Client = {
     ...settings,
     base,
+    credentials: createCredentials({ ...settings, base, monotonic, agent, after: network.after, fetchDeadlineMs }),
     fetchDeadlineMs,
     network,
     pacer,
@@ -130,7 +135,7 @@ export function createSupplier(settings: SupplierSettings) {
       settings.onRequest?.(request, statusClassOf(ended), ms)
     },
     orderAgent: network.open(ORDER_CONNECTIONS),
-    agent: network.open(READ_CONNECTIONS),
+    agent,
   }
   return {
     products: (query: OfferQuery) => readProducts(client, query),
@@ -217,7 +222,7 @@ async function placeOrder(client: Client, request: OrderRequest): Promise<Placem
   const ended = await send(client, client.orderAgent, {
     method: 'POST',
     path: '/orders',
-    headers: { ...postHeaders(client), [dialect.headers.idempotencyKey]: request.idempotencyKey },
+    headers: { [dialect.headers.idempotencyKey]: request.idempotencyKey },
     body: request.body,
     deadlineMs: request.deadlineMs,
     bodyMaxBytes: ANSWER_MAX_BYTES,
@@ -296,7 +301,8 @@ function segment(id: string): string {
   return encodeURIComponent(id)
 }
 
-export function readBaseUrl(text: string): SupplierLink['base'] {
+/** @throws Failure `invalid`, naming `supplier.baseUrl` */
+export function readBaseUrl(text: string, { paths }: Pick<Dialect, 'paths'>): SupplierLink['base'] {
   const wrong = (message: string) => invalid('supplier.baseUrl', message)
   if (!URL.canParse(text)) throw wrong('must be an address such as https://supplier.example/api/v1')
   const url = new URL(text)
@@ -304,7 +310,7 @@ export function readBaseUrl(text: string): SupplierLink['base'] {
   if (url.protocol !== 'https:' && url.protocol !== 'http:') throw wrong('must begin with https:// or http://')
   if (url.username !== '' || url.password !== '') throw wrong('must not carry a user name or password')
   if (text.includes('?') || text.includes('#')) throw wrong('must not have a query or fragment')
-  if (!path.endsWith('/v1')) throw wrong('must end in /v1')
+  if (paths === undefined && !path.endsWith('/v1')) throw wrong('must end in /v1')
   return { origin: url.origin, path }
 }
 
@@ -345,7 +351,7 @@ async function createWebhook(
   const ended = await send(link, link.agent, {
     method: 'POST',
     path: '/webhooks',
-    headers: postHeaders(link),
+    headers: {},
     body: JSON.stringify(body),
     deadlineMs: link.fetchDeadlineMs,
     bodyMaxBytes: ANSWER_MAX_BYTES,

@@ -4,6 +4,7 @@ import { leadsTo } from '../domain/free-text.ts'
 import type { Placement, SupplierOrder } from '../domain/supplier.ts'
 import { Failure, type FailureReason } from '../errors.ts'
 import type { Secret } from '../secret.ts'
+import { type Access, type Credentials, withoutSecrets } from './credentials.ts'
 import { type Pacer, rateHint, rateLimited, retryAfterMs } from './rate-limit.ts'
 import {
   asCount,
@@ -27,15 +28,15 @@ import {
   type Network,
   noAnswerText,
   PAGE_MAX_BYTES,
+  type Place,
   type Request,
+  requestTo,
 } from './request.ts'
 
 /** What every request to one supplier needs. */
-export interface SupplierLink {
-  dialect: Dialect
-  /** The address of version 1 of the API; `path` ends in `/v1`. */
-  base: { origin: string; path: string }
+export interface SupplierLink extends Place {
   apiKey: Secret
+  credentials: Credentials
   now: () => number
   sleep: (ms: number) => Promise<void>
   random: () => number
@@ -175,9 +176,10 @@ export function get(link: SupplierLink, path: string, bodyMaxBytes: number, with
     const ended = await send(link, link.agent, {
       method: 'GET',
       path,
-      headers: withKey ? keyHeader(link) : {},
+      headers: {},
       deadlineMs: link.fetchDeadlineMs,
       bodyMaxBytes,
+      keyless: !withKey,
     })
     const answer = judge(link, ended)
     if (!('failure' in answer)) return answer
@@ -194,45 +196,67 @@ export function get(link: SupplierLink, path: string, bodyMaxBytes: number, with
   return pRetry(once, { retries: RETRIES, minTimeout: 0, shouldRetry })
 }
 
-/** Performs one exchange with this supplier. The pacer sees the rate-limit headers and the 429 of every request. */
-export async function send(
+/** A request by its path in the Reseller API v1.1, see `requestTo`. `keyless`: it carries no credentials. */
+type Sent = Omit<Request, 'origin'> & { keyless?: boolean }
+
+/**
+ * Performs one exchange with this supplier. The pacer sees the rate-limit headers and the 429 of every request.
+ *
+ * After a 401 to a token, the token is renewed once. A GET is then repeated once; a POST never is, and its answer says by
+ * `renewal` that there is another token. Without a token nothing is sent.
+ */
+export async function send(link: SupplierLink, agent: Connections, request: Sent): Promise<Exchange> {
+  const { credentials } = link
+  const name = nameOf(request)
+  requestTo(link, request)
+  const isPost = request.method === 'POST'
+  const access = request.keyless ? { headers: {} } : await credentials.access(isPost ? request.deadlineMs : 0)
+  if ('stage' in access) {
+    link.note(access, 0, name)
+    return access
+  }
+  const [ended, ms] = await once(link, agent, request, access)
+  const { token } = access
+  const isRefused = ended.stage === 'answered' && ended.status === 401 && token !== undefined
+  const next = isRefused ? await credentials.refused(token) : undefined
+  if (next === undefined || ended.stage !== 'answered') {
+    link.note(ended, ms, name)
+    return ended
+  }
+  const isAway = 'stage' in next
+  const answer: Exchange = { ...ended, renewal: isAway ? 'away' : 'done' }
+  link.note(answer, ms, name)
+  if (isAway) link.note(next, 0, name)
+  if (isPost) return answer
+  if (isAway) return next
+  const [again, againMs] = await once(link, agent, request, next)
+  link.note(again, againMs, name)
+  return again
+}
+
+async function once(
   link: SupplierLink,
   agent: Connections,
-  request: Omit<Request, 'origin'>,
-): Promise<Exchange> {
-  const whole = {
-    ...request,
-    origin: link.base.origin,
-    path: `${link.base.path}${request.path}`,
-    headers: { accept: 'application/json', 'user-agent': 'quayside', ...request.headers },
-  }
+  request: Sent,
+  { headers, token }: Access,
+): Promise<[ended: Exchange, ms: number]> {
+  const { credentials, pacer, dialect } = link
   const sentAt = link.now()
-  const ended = withoutKey(await exchange(agent, whole, link.network.after), link.apiKey.reveal())
-  link.note(ended, link.now() - sentAt, nameOf(request))
-  if (ended.stage === 'not_sent' || ended.status === undefined || ended.headers === undefined) return ended
-  link.pacer.observe(rateHint(ended.headers, link.dialect, link.now()))
-  if (ended.status === 429) link.pacer.pause(askedWaitMs(link, ended.headers))
-  else link.pacer.resumed()
-  return ended
+  const answer = await exchange(agent, requestTo(link, request, headers), link.network.after)
+  const ended = withoutSecrets(answer, credentials.spellings())
+  const ms = link.now() - sentAt
+  if (ended.stage === 'not_sent' || ended.status === undefined || ended.headers === undefined) return [ended, ms]
+  if (token !== undefined && ended.status !== 401 && ended.status < 500) credentials.taken(token)
+  pacer.observe(rateHint(ended.headers, dialect, link.now()))
+  if (ended.status === 429) pacer.pause(askedWaitMs(link, ended.headers))
+  else pacer.resumed()
+  return [ended, ms]
 }
 
 /** A request without its ids and filters: `GET /orders/{id}`. */
 function nameOf({ method, path }: Pick<Request, 'method' | 'path'>): string {
   const [, first = '', id] = (path.split('?')[0] ?? '').split('/')
   return `${method} /${first}${id === undefined ? '' : '/{id}'}`
-}
-
-/** A shorter key is not removed, because so short a text is in many answers by chance. */
-const KEY_MIN_LENGTH = 8
-
-/** Removes the API key from an answer: suppliers repeat a key that they refuse. */
-export function withoutKey<E extends Exchange>(ended: E, key: string): E {
-  if (ended.stage !== 'answered' || key.length < KEY_MIN_LENGTH) return ended
-  const json = JSON.stringify(key).slice(1, -1)
-  const spellings = [...new Set([key, json, json.replaceAll('/', '\\/')])]
-  if (!spellings.some((text) => ended.body.includes(text))) return ended
-  const body = spellings.reduce((text, one) => text.replaceAll(one, '[secret]'), ended.body.toString('latin1'))
-  return { ...ended, body: Buffer.from(body, 'latin1') }
 }
 
 /**
@@ -242,6 +266,7 @@ export function withoutKey<E extends Exchange>(ended: E, key: string): E {
  */
 export function judge(link: SupplierLink, ended: Exchange): Got | { failure: Failure; againMs?: number } {
   if (ended.stage === 'not_sent') {
+    if (ended.refused) return { failure: unavailable('unauthorized', `refused the API key: ${ended.cause}`) }
     return { failure: unavailable('unreachable', noAnswerText(ended)), againMs: BACKOFF_MS }
   }
   const requestId = headerText(ended.headers, link.dialect.headers.requestId)
@@ -277,6 +302,11 @@ export function judge(link: SupplierLink, ended: Exchange): Got | { failure: Fai
       failure: new Failure('rejected', idText('the supplier knows no such record', named), { reason: 'not_found' }),
     }
   }
+  // Only a POST comes here with it: a GET was repeated.
+  if (ended.renewal !== undefined)
+    return {
+      failure: new Failure('unavailable', idText('the supplier refused a token that had ended; try again', named)),
+    }
   if (status === 401 || status === 403 || error?.kind === 'unauthenticated' || error?.kind === 'forbidden') {
     return { failure: unavailable('unauthorized', `refused the API key with ${status}`, named) }
   }
@@ -285,12 +315,6 @@ export function judge(link: SupplierLink, ended: Exchange): Got | { failure: Fai
   const text = `the supplier rejected the request: ${error.code}${error.message === '' ? '' : `: ${error.message}`}`
   return { failure: new Failure('rejected', idText(text, named), { reason: 'supplier_rejected' }) }
 }
-
-const keyHeader = ({ dialect, apiKey }: SupplierLink): Record<string, string> => ({
-  [dialect.headers.apiKey]: apiKey.reveal(),
-})
-
-export const postHeaders = (link: SupplierLink) => ({ ...keyHeader(link), 'content-type': 'application/json' })
 
 export const unreadable = (unread: UnreadField, requestId: string | undefined): Failure => {
   const { field, setting, seen } = unread

@@ -5,15 +5,27 @@
  * after that point, everything but a whole answer is `lost`. Nothing here is repeated.
  */
 import { Agent, type Dispatcher } from 'undici'
+import { type Dialect, pathsOf } from '../dialect/dialect.ts'
+import { Failure } from '../errors.ts'
 
 /** Response headers by lower-case name; a repeated header is a list. */
 export type Headers = Record<string, string | string[] | undefined>
 
 export type Exchange =
-  /** Not one byte of the request was written. `heldBack`: the caller's own check said no. */
-  | { stage: 'not_sent'; cause: string; heldBack: boolean }
-  /** A whole answer came. `unreadable`: why its body must not be read. */
-  | { stage: 'answered'; status: number; headers: Headers; body: Buffer; unreadable?: string }
+  /** Not one byte of the request was written. `heldBack`: the caller's own check said no. `refused`: there is no token for the key. */
+  | { stage: 'not_sent'; cause: string; heldBack: boolean; refused?: boolean }
+  /**
+   * A whole answer came. `unreadable`: why its body must not be read. `renewal`: the answer is a 401 to a token, and now there is
+   * another token, or the token endpoint is away.
+   */
+  | {
+      stage: 'answered'
+      status: number
+      headers: Headers
+      body: Buffer
+      unreadable?: string
+      renewal?: 'done' | 'away'
+    }
   /** The request was sent, at least in part, and no whole answer came. Status and headers are set when they came. */
   | { stage: 'lost'; cause: string; status?: number; headers?: Headers }
 
@@ -31,6 +43,58 @@ export interface Request {
   bodyMaxBytes: number
   /** Called right before the first byte is written; false holds the request back. */
   beforeWrite?: (() => boolean) | undefined
+}
+
+/** A supplier: how it is spoken to, and the base address, without a slash at its end. */
+export interface Place {
+  dialect: Dialect
+  base: { origin: string; path: string }
+}
+
+/**
+ * The request as this supplier takes it: at the dialect's path, with the constant headers and the credentials.
+ *
+ * @param request its path is that of the Reseller API v1.1, with ids and parameters: `/orders/o1`, `/products?page=2`. Any other
+ *   path stays as it is
+ * @throws Failure `rejected` where the supplier has no such operation
+ */
+export const requestTo = (
+  { dialect, base }: Place,
+  request: Omit<Request, 'origin'>,
+  credentials: Record<string, string> = {},
+): Request => ({
+  ...request,
+  origin: base.origin,
+  path: base.path + (dialect.paths === undefined ? request.path : pathAt(dialect, request)),
+  headers: {
+    accept: 'application/json',
+    'user-agent': 'quayside',
+    ...dialect.constantHeaders,
+    ...(request.body === undefined ? {} : { 'content-type': 'application/json' }),
+    ...request.headers,
+    ...credentials,
+  },
+})
+
+const OURS = Object.entries(pathsOf({})) as [keyof ReturnType<typeof pathsOf>, string][]
+
+const NONE = {
+  webhooks:
+    "webhooks are made in the supplier's dashboard; `quayside webhooks add --secret-file` takes the secret of one",
+  openapi: 'the supplier serves no OpenAPI description',
+}
+
+function pathAt(dialect: Dialect, { method, path }: Pick<Request, 'method' | 'path'>): string {
+  const [, at = '', query] = /^([^?]*)\??(.*)$/s.exec(path) ?? []
+  const [, list, id, more] = at.split('/')
+  const own = `/${list}${id === undefined ? '' : '/{id}'}`
+  const places = method === 'POST' && own === '/orders'
+  const [operation] = OURS.find(([name, ours]) => ours === own && (name === 'placeOrder') === places) ?? []
+  if (operation === undefined || more !== undefined) return path
+  const theirs = pathsOf(dialect)[operation]
+  if (theirs === null) throw new Failure('rejected', NONE[operation as keyof typeof NONE])
+  const whole = theirs.replace('{id}', () => id ?? '')
+  return query ? `${whole}${whole.includes('?') ? '&' : '?'}${query}` : whole
 }
 
 /** Longest answer about one record; a thousand licence keys take a tenth of it. */
@@ -179,7 +243,7 @@ export interface Reach {
   answered: { since: number; lastAt: number } | undefined
   /** The unanswered requests since the last answer; undefined when the last request was answered. */
   unanswered: { since: number; lastAt: number; error: string } | undefined
-  /** The last answer was 401 or 403. */
+  /** The last answer was 401 or 403, and another token did not help. */
   refusesKey: boolean
   /** How long the last answers took, in milliseconds, the shortest first; 200 at most. */
   answerMs: readonly number[]
@@ -191,9 +255,16 @@ export const noAnswerText = ({ stage, cause }: Exclude<Exchange, { stage: 'answe
 
 /** Why an exchange is no answer; undefined for an answer. A 5xx is no answer: most outages show as a 5xx from a proxy. */
 function failureText(ended: Exchange): string | undefined {
+  if (isRefused(ended)) return undefined
   if (ended.stage !== 'answered') return noAnswerText(ended)
   return ended.status >= 500 ? `answered ${ended.status}` : undefined
 }
+
+/** Whether the API key was refused: by a 401 or 403 to a request, which another token does not help, or where its tokens are. */
+const isRefused = (ended: Exchange): boolean =>
+  ended.stage === 'answered'
+    ? (ended.status === 401 || ended.status === 403) && ended.renewal === undefined
+    : ended.stage === 'not_sent' && ended.refused === true
 
 /** How many answer times are remembered: about those of a quiet day, or of one minute of a sync run. */
 const LATELY_MAX = 200
@@ -214,8 +285,7 @@ export function createReach(now: () => number) {
         lately.push(Math.max(0, ms))
         if (lately.length > LATELY_MAX) lately.shift()
         const since = unanswered ? at : (answered?.since ?? at)
-        const refusesKey = ended.stage === 'answered' && (ended.status === 401 || ended.status === 403)
-        reach = { answered: { since, lastAt: at }, unanswered: undefined, refusesKey }
+        reach = { answered: { since, lastAt: at }, unanswered: undefined, refusesKey: isRefused(ended) }
       } else reach = { ...reach, unanswered: { since: unanswered?.since ?? at, lastAt: at, error } }
     },
     read: (): Reach => ({ ...reach, answerMs: lately.toSorted((a, b) => a - b) }),

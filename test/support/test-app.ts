@@ -59,6 +59,8 @@ export interface TestAppOptions {
     store: RuntimeParts['stores'][number]
     adapter: Store
   }
+  /** Stands between Quayside and the supplier at this address. @returns its own address */
+  before?: (baseUrl: string) => Promise<string>
   /** Changes what the orders of the supplier state, in place. */
   stated?: (order: StatedOrder) => void
   /** File of the sandbox, so that `supplierDown` and `supplierUp` find the same world. */
@@ -107,10 +109,13 @@ export async function openTestApp(options: TestAppOptions = {}) {
   const keyEncryptionKey = KEY_ENCRYPTION_KEY
   const vault = await openVault({ database: db, keyEncryptionKey, now })
   const supplier = createSupplier({
-    baseUrl: options.stated ? await changedAnswers(sandbox.baseUrl, options.stated) : sandbox.baseUrl,
+    baseUrl: options.stated
+      ? await changedAnswers(sandbox.baseUrl, options.stated)
+      : ((await options.before?.(sandbox.baseUrl)) ?? sandbox.baseUrl),
     dialect,
     apiKey: new Secret(apiKey),
     now,
+    monotonic,
     random: Math.random,
     sleep: () => Promise.resolve(),
   })
