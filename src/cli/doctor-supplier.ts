@@ -4,20 +4,11 @@ import { type Dialect, pathsOf } from '../dialect/dialect.ts'
 import { counted, duration } from '../domain/figures.ts'
 import { amountText } from '../domain/money.ts'
 import { Failure, messageOf } from '../errors.ts'
-import { createSupplier, type PageQuery, readBaseUrl, type Supplier } from '../supplier/client.ts'
-import { createCredentials } from '../supplier/credentials.ts'
+import { createProbe, createSupplier, type PageQuery, type Supplier } from '../supplier/client.ts'
 import { readLists } from '../supplier/lists.ts'
 import { rateHint } from '../supplier/rate-limit.ts'
 import { type Page, unreadableText } from '../supplier/read.ts'
-import {
-  ANSWER_MAX_BYTES,
-  type Exchange,
-  exchange,
-  headerText,
-  openAgent,
-  requestTo,
-  sockets,
-} from '../supplier/request.ts'
+import { type Exchange, headerText, openAgent } from '../supplier/request.ts'
 import type { Finding, Report, Visit } from './doctor.ts'
 import { chooseProducts, PAGE, productText } from './supplier-sample.ts'
 import { commandLine } from './words.ts'
@@ -65,15 +56,9 @@ const KEY_FIX = 'ask the supplier for a good key; it belongs into config/secrets
 /** Sends one GET /balance, because the client does not return the headers of an answer. */
 async function probe({ supplier, dialectFacts: dialect, apiKey }: Config, now: () => number): Promise<Exchange> {
   const agent = openAgent(1)
-  const place = { dialect, base: readBaseUrl(supplier.baseUrl, dialect) }
-  const { after } = sockets
-  const given = { ...place, apiKey, now, monotonic: now, agent, after, fetchDeadlineMs: DEADLINE_MS }
+  const { baseUrl } = supplier
   try {
-    const access = await createCredentials(given).access(0)
-    if ('stage' in access) return access
-    const limits = { deadlineMs: DEADLINE_MS, bodyMaxBytes: ANSWER_MAX_BYTES }
-    const request = requestTo(place, { method: 'GET', path: '/balance', headers: {}, ...limits }, access.headers)
-    return await exchange(agent, request)
+    return await createProbe({ baseUrl, dialect, apiKey, now, agent, deadlineMs: DEADLINE_MS })('/balance')
   } finally {
     await agent.destroy()
   }

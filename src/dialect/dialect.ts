@@ -399,6 +399,9 @@ export function keyFault({ name, auth }: Pick<Dialect, 'name' | 'auth'>, apiKey:
     : undefined
 }
 
+/** Headers that say how a request is framed. */
+const WRITTEN = ['accept-encoding', 'connection', 'content-length', 'content-type', 'host', 'transfer-encoding']
+
 /** What a supplier of webhooks, a request or a page without its usual words must have instead, and what contradicts it. */
 function contradictions(dialect: z.infer<typeof shape>): [path: string, message: string][] {
   const { headers, auth, idempotency = 'header', orderRequest, orderBody, paging, webhook, webhookRequest } = dialect
@@ -453,6 +456,11 @@ function contradictions(dialect: z.infer<typeof shape>): [path: string, message:
     rules.push([!has(name), 'orderBody', `needs {${name}}`])
   for (const text of texts.filter((text) => /[{}]/.test(text) && !placeholders.some((one) => one === text)))
     rules.push([true, 'orderBody', `${JSON.stringify(text)} must be exactly one of ${placeholders.join(', ')}`])
+  const ofCredentials =
+    auth?.kind === 'header' ? Object.keys(auth.headers) : auth ? ['authorization'] : [headers.apiKey]
+  const written = [...ofCredentials, headers.idempotencyKey, ...WRITTEN]
+  for (const name of Object.keys(dialect.constantHeaders ?? {}))
+    rules.push([written.includes(name), `constantHeaders.${name}`, 'is written by Quayside'])
   for (const [name, text] of templates)
     rules.push([
       /[{}]/.test(text.replaceAll(/\{(apiKey|id|secret)\}/g, '')),

@@ -2,12 +2,11 @@ import { randomUUID } from 'node:crypto'
 import { readdirSync } from 'node:fs'
 import { type Dialect, pathsOf, readDialect, valueAt } from '../dialect/dialect.ts'
 import { Failure } from '../errors.ts'
-import { readBaseUrl } from '../supplier/client.ts'
-import { createCredentials, withoutSecrets } from '../supplier/credentials.ts'
+import { createProbe } from '../supplier/client.ts'
 import { retryAfterMs } from '../supplier/rate-limit.ts'
 import type { SupplierLink } from '../supplier/read.ts'
 import { asId, errorAnswer, readJson, writeInstant } from '../supplier/records.ts'
-import { exchange, openAgent, PAGE_MAX_BYTES, requestTo, sockets } from '../supplier/request.ts'
+import { openAgent } from '../supplier/request.ts'
 import { type Answer, candidatesFor, findList, isObject } from './answer-parts.ts'
 import { recordFields } from './record-fields.ts'
 
@@ -138,28 +137,16 @@ export async function readSample(source: SampleSource): Promise<Sample> {
 type Get = (path: string, keyHeader?: string) => Promise<Answer>
 
 function reader({ baseUrl, dialect, apiKey, now, sleep }: SampleSource, agent: ReturnType<typeof openAgent>): Get {
-  const place = { dialect, base: readBaseUrl(baseUrl, dialect) }
-  const { after } = sockets
-  const given = { ...place, apiKey, now, monotonic: now, agent, after, fetchDeadlineMs: DEADLINE_MS }
-  const credentials = createCredentials(given)
+  const probe = createProbe({ baseUrl, dialect, apiKey, now, agent, deadlineMs: DEADLINE_MS })
   return async (path, keyHeader) => {
     const request = `GET ${path.replace(/\?.*/s, '').replace(/^(\/\w+)\/.*/s, '$1/{id}')}`
     for (let tries = 1; ; tries += 1) {
-      const own = keyHeader === dialect.headers.apiKey
-      const access = own ? await credentials.access(0) : { headers: keyHeader ? { [keyHeader]: apiKey.reveal() } : {} }
-      if ('stage' in access) {
-        const reason = access.refused ? 'unauthorized' : 'unreachable'
-        throw new Failure('unavailable', `${request}: nothing was sent, ${access.cause}`, { reason })
-      }
-      const limits = { deadlineMs: DEADLINE_MS, bodyMaxBytes: PAGE_MAX_BYTES }
-      const ended = await exchange(
-        agent,
-        requestTo(place, { method: 'GET', path, headers: {}, ...limits }, access.headers),
-      )
+      const ended = await probe(path, keyHeader ?? null)
       if (ended.stage !== 'answered') {
-        throw new Failure('unavailable', `${request}: no answer (${ended.cause})`, { reason: 'unreachable' })
+        const reason = ended.stage === 'not_sent' && ended.refused ? 'unauthorized' : 'unreachable'
+        throw new Failure('unavailable', `${request}: no answer (${ended.cause})`, { reason })
       }
-      const { status, headers, body } = withoutSecrets(ended, credentials.spellings())
+      const { status, headers, body } = ended
       if (status === 429 ? tries === 1 : PASSING.includes(status) && tries < 3) {
         const wait = retryAfterMs(String(headers[dialect.headers.retryAfter] ?? '1'), now()) ?? 1_000
         if (wait <= PAUSE_MAX_MS) {

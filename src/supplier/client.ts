@@ -20,7 +20,7 @@ import type {
 import { Failure } from '../errors.ts'
 import { Secret } from '../secret.ts'
 import { classify, differenceText, unreadIn } from './classify.ts'
-import { createCredentials } from './credentials.ts'
+import { createCredentials, withoutSecrets } from './credentials.ts'
 import { parseOffer } from './offer-record.ts'
 import { createPacer } from './rate-limit.ts'
 import {
@@ -42,7 +42,17 @@ import {
   watchRecord,
 } from './read.ts'
 import { parseBalance, parseOrder, parseWebhook, type Read, unreadField, unwrap, writeInstant } from './records.ts'
-import { ANSWER_MAX_BYTES, type Connections, createReach, type Exchange, type Network, sockets } from './request.ts'
+import {
+  ANSWER_MAX_BYTES,
+  type Connections,
+  createReach,
+  type Exchange,
+  exchange,
+  type Network,
+  PAGE_MAX_BYTES,
+  requestTo,
+  sockets,
+} from './request.ts'
 
 type Given = Pick<SupplierLink, 'dialect' | 'apiKey' | 'now' | 'sleep' | 'random'>
 
@@ -168,6 +178,27 @@ export function createSupplier(settings: SupplierSettings) {
     close: async (): Promise<void> => {
       await Promise.all([client.agent.close(), client.orderAgent.close()])
     },
+  }
+}
+
+/**
+ * Sends single GETs, for checks that look at whole answers. Nothing is paced or repeated.
+ *
+ * @returns a function of a path, as `requestTo` has it, and of the header for the API key: by default as the dialect says, null for none
+ */
+export function createProbe(
+  given: Pick<SupplierSettings, 'baseUrl' | 'dialect' | 'apiKey' | 'now'> & { agent: Connections; deadlineMs: number },
+) {
+  const { dialect, apiKey, now, agent, deadlineMs } = given
+  const place = { dialect, base: readBaseUrl(given.baseUrl, dialect) }
+  const own = { ...place, apiKey, monotonic: now, agent, after: sockets.after, fetchDeadlineMs: deadlineMs }
+  const credentials = createCredentials(own)
+  return async (path: string, header: string | null = dialect.headers.apiKey): Promise<Exchange> => {
+    const other = { headers: header === null ? {} : { [header]: apiKey.reveal() } }
+    const access = header === dialect.headers.apiKey ? await credentials.access(0) : other
+    if ('stage' in access) return access
+    const request = { method: 'GET' as const, path, headers: {}, deadlineMs, bodyMaxBytes: PAGE_MAX_BYTES }
+    return withoutSecrets(await exchange(agent, requestTo(place, request, access.headers)), credentials.spellings())
   }
 }
 

@@ -1,14 +1,12 @@
 import { type Dialect, keyFault, keyParts, valueAt } from '../dialect/dialect.ts'
 import { Failure } from '../errors.ts'
 import type { Secret } from '../secret.ts'
-import { retryAfterMs } from './rate-limit.ts'
 import { readJson } from './records.ts'
 import {
   ANSWER_MAX_BYTES,
   type Connections,
   type Exchange,
   exchange,
-  headerText,
   type Network,
   noAnswerText,
   type Place,
@@ -44,8 +42,6 @@ interface Given extends Place {
   apiKey: Secret
   /** Milliseconds of a clock that does not jump. */
   monotonic: () => number
-  /** Epoch milliseconds, for a Retry-After that is a date. */
-  now: () => number
   agent: Pick<Connections, 'dispatch'>
   after: Network['after']
   fetchDeadlineMs: number
@@ -134,13 +130,10 @@ function tokens(given: Given, auth: OAuth): Credentials {
   const renewOnce = async (): Promise<Token | NoAccess> => {
     if (failed && monotonic() < failed.until) return failed.why
     const askedAt = monotonic()
-    const ended = await exchange(given.agent, request, given.after)
-    const got = readToken(ended, auth)
+    const got = readToken(await exchange(given.agent, request, given.after), auth)
     if ('stage' in got) {
       const tries = (failed?.tries ?? 0) + 1
-      const asked = ended.stage === 'answered' ? headerText(ended.headers, given.dialect.headers.retryAfter) : undefined
-      const wait = Math.min(BACKOFF_MS * 2 ** (tries - 1), BACKOFF_MAX_MS)
-      failed = { tries, why: got, until: monotonic() + Math.max(wait, retryAfterMs(asked, given.now()) ?? 0) }
+      failed = { tries, why: got, until: monotonic() + Math.min(BACKOFF_MS * 2 ** (tries - 1), BACKOFF_MAX_MS) }
       return got
     }
     failed = undefined

@@ -90,7 +90,8 @@ function pathAt(dialect: Dialect, { method, path }: Pick<Request, 'method' | 'pa
   const own = `/${list}${id === undefined ? '' : '/{id}'}`
   const places = method === 'POST' && own === '/orders'
   const [operation] = OURS.find(([name, ours]) => ours === own && (name === 'placeOrder') === places) ?? []
-  if (operation === undefined || more !== undefined) return path
+  // The path of a second read, from the dialect: it may have a constant query before ours.
+  if (operation === undefined || more !== undefined) return path.replace(/(\?.*)\?/s, '$1&')
   const theirs = pathsOf(dialect)[operation]
   if (theirs === null) throw new Failure('rejected', NONE[operation as keyof typeof NONE])
   const whole = theirs.replace('{id}', () => id ?? '')

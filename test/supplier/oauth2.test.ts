@@ -1,5 +1,5 @@
 /**
- * OAuth2 under fire: tokens that end, that are revoked, that nobody gives out. The servers are written from RFC 6749 and RFC 6750,
+ * OAuth2 under fire: tokens that end, that are withdrawn, that no server gives out. The servers are written from RFC 6749 and RFC 6750,
  * and from what suppliers that use them document: CodesWholesale (token fields in the query), Reloadly (JSON with `audience`, tokens of
  * another host).
  */
@@ -8,7 +8,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { type Dialect, dialectShape } from '../../src/dialect/dialect.ts'
 import { Secret } from '../../src/secret.ts'
 import { createSupplier, orderBody, type SupplierSettings } from '../../src/supplier/client.ts'
-import { dialect as shipped, sendJson, startHttp } from '../support/supplier-server.ts'
+import { sendJson, dialect as shipped, startHttp } from '../support/supplier-server.ts'
 import { openTestApp } from '../support/test-app.ts'
 import { CLIENT, startTokenServer } from '../support/token-server.ts'
 
@@ -23,7 +23,7 @@ const SANDBOX_KEY = 'sk_test_0123456789abcdef'
 const withTokens = (auth: object = {}): Dialect =>
   dialectShape.parse({
     ...shipped,
-    headers: { ...shipped.headers, apiKey: '' },
+    headers: { ...shipped.headers, apiKey: undefined },
     auth: { kind: 'oauth2_client_credentials', token: '/oauth/token', ...auth },
     paths: {
       ...{ products: '/v1/products', product: '/v1/products/{id}', placeOrder: '/v1/orders', orders: '/v1/orders' },
@@ -63,7 +63,8 @@ async function world({ auth, settings, server: of, api, clients = 1 }: Given = {
   let passed = 0
   let ahead = 0
   const server = await startTokenServer(
-    api ?? (({ method }, response) => sendJson(response, 200, method === 'POST' ? { success: true, data: order } : balance)),
+    api ??
+      (({ method }, response) => sendJson(response, 200, method === 'POST' ? { success: true, data: order } : balance)),
     { clock: () => T + passed, ...of },
   )
   onTestFinished(server.close)
@@ -247,15 +248,18 @@ describe('an order', () => {
     expect(supplier.reach()).toMatchObject({ refusesKey: false, unanswered: expect.anything() })
   })
 
-  test.each(['refuses', 'same'] as const)('counts as refused by its key where the token endpoint %s', async (endpoint) => {
-    const { server, supplier } = await world()
-    await supplier.balance()
-    server.endpoint = endpoint
-    if (endpoint === 'same') server.shut = true
-    else server.revoke()
-    expect(await supplier.placeOrder(request)).toMatchObject({ outcome: 'not_executed', cause: 'unauthorized' })
-    expect(supplier.reach().refusesKey).toBe(true)
-  })
+  test.each(['refuses', 'same'] as const)(
+    'counts as refused by its key where the token endpoint %s',
+    async (endpoint) => {
+      const { server, supplier } = await world()
+      await supplier.balance()
+      server.endpoint = endpoint
+      if (endpoint === 'same') server.shut = true
+      else server.revoke()
+      expect(await supplier.placeOrder(request)).toMatchObject({ outcome: 'not_executed', cause: 'unauthorized' })
+      expect(supplier.reach().refusesKey).toBe(true)
+    },
+  )
 })
 
 test('a token that has not ended goes on while the token endpoint is away', async () => {
@@ -290,13 +294,14 @@ test('no error, no answer and no figure has the secret, its parts, the Basic tex
       auth: { send },
       server: { query: send === 'query', json: send === 'json' },
       api: echo,
-      settings: { onRequest: (...told) => void seen.push(told) },
+      settings: { onRequest: (...one) => void seen.push(one) },
     })
     seen.push(await supplier.balance().catch((error: Error) => [error.message, error.stack, { ...error }]))
     seen.push(await supplier.placeOrder(request))
     server.endpoint = 'refuses'
     server.revoke()
-    seen.push(await supplier.balance().catch((error: Error) => [error.message, error.stack, { ...error }]))
+    for (let time = 0; time < 2; time += 1)
+      seen.push(await supplier.balance().catch((error: Error) => [error.message, error.stack, { ...error }]))
     seen.push(supplier.reach())
     expect(server.asked.length).toBeGreaterThan(1)
   }
@@ -339,7 +344,7 @@ describe('purchases', () => {
     return { app: opened, server }
   }
 
-  test('go on after a token was revoked: nothing pauses, nobody is alerted, and nothing is bought twice', async () => {
+  test('go on after a token was revoked: nothing pauses, no person is alerted, and nothing is bought twice', async () => {
     const { app: one, server } = await app()
     const { productId, sku } = await one.offer()
     one.ordering.pace.checked.set(productId, one.now())
