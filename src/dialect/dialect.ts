@@ -60,7 +60,7 @@ const auth = z.discriminatedUnion('kind', [
   z.strictObject({
     kind: z.literal('oauth2_client_credentials'),
     /** The address of the token: a path below the base address, or a whole https address. */
-    token: z.union([operation, z.url({ protocol: /^https?$/ })]),
+    token: z.union([operation, z.url().regex(/^https:|^http:\/\/(127\.|localhost\b)/, 'a path, or an https address')]),
     /** How the request carries its fields. */
     send: z.enum(['form', 'json', 'query']).default('form'),
     /** Where the client's id and secret are: among the fields, or in a header of HTTP Basic. */

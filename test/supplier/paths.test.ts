@@ -115,6 +115,27 @@ describe('a dialect with paths', () => {
   })
 })
 
+test.each<[string, Partial<Record<keyof Dialect, unknown>>, string]>([
+  ['a path of one record without its id', { paths: { ...PATHS, order: '/v2/order' } }, 'must have {id} once'],
+  ['a path of a list with an id', { paths: { ...PATHS, orders: '/v1/orders/{id}' } }, 'without {}'],
+  ['a path with another place', { paths: { ...PATHS, order: '/v2/{order}' } }, 'with {id}'],
+  ['no path of an operation', { paths: { ...PATHS, balance: undefined } }, 'paths'],
+  ['the API key in a header and auth', { auth: { kind: 'basic' }, headers: shipped.headers }, 'and not both'],
+  [
+    'a template of something else',
+    { auth: { kind: 'header', headers: { a: 'Bearer {token}' } } },
+    '{apiKey}, {id} and {secret}',
+  ],
+  ['another kind', { auth: { kind: 'digest' } }, 'kind'],
+  [
+    'tokens that travel in clear text',
+    { auth: { kind: 'oauth2_client_credentials', token: 'http://auth.supplier.example/token' } },
+    'https',
+  ],
+])('is a fault of the dialect: %s', (_, more, message) => {
+  expect(() => dialectWith({ paths: PATHS, ...more })).toThrow(message)
+})
+
 describe('credentials', () => {
   test.each<[string, Partial<Record<keyof Dialect, unknown>>, string, Record<string, string>]>([
     [
