@@ -73,7 +73,12 @@ const hasItsTurn = ({ cancelRequestedAt, deadlineAt, notBefore }: PurchaseFacts,
   cancelRequestedAt === null && now < deadlineAt && (notBefore === null || now >= notBefore)
 
 /** Why a request without an order must not be repeated; undefined when it may be repeated. */
-function notSafe({ keySafeUntil, lastClass, repeats }: PurchaseFacts, now: number): string | undefined {
+function notSafe(
+  { keySafeUntil, lastClass, repeats }: PurchaseFacts,
+  { keyless }: InputOf<'absent'>,
+  now: number,
+): string | undefined {
+  if (keyless) return 'the supplier takes no idempotency key'
   if (keySafeUntil === null || now >= keySafeUntil) return 'the supplier may have forgotten its idempotency key'
   if (lastClass === 'refused') return 'its repeat was rejected'
   return repeats >= REPEATS_MAX ? `it was repeated ${repeats} times` : undefined
@@ -166,6 +171,12 @@ const sendingRows = [
     if (answer.outcome !== 'rejected' || facts.maybeChargedAt !== null) return undefined
     return { next: 'rejected', set: { lastClass: 'refused' }, effects: failureNotice(facts) }
   }),
+  row('named', ['sending'], 'answer', (facts, { answer }, now) => {
+    if (answer.outcome !== 'unknown' || !answer.isNamed || answer.orderId === null) return undefined
+    const maybeChargedAt = facts.maybeChargedAt ?? now
+    const set: Patch = { maybeChargedAt, lastClass: 'ambiguous', namedOrderId: answer.orderId }
+    return { next: 'unknown', set, effects: ['read_now'] }
+  }),
   row('ambiguous', ['sending'], 'answer', (facts, { answer }, now) => {
     const refused = answer.outcome === 'rejected' || (answer.outcome === 'unknown' && answer.rejection)
     const lastClass = refused ? 'refused' : answer.outcome === 'not_executed' ? 'not_executed' : 'ambiguous'
@@ -208,12 +219,12 @@ const sendingRows = [
     const note = 'no order was found, and the shop has fewer units of it now: its request would buy too many'
     return { next: 'review', set: { takenBackBy: 'units', note }, effects: ['alert'] }
   }),
-  row('sent_again', ['unknown'], 'absent', (facts, { frozen }, now) => {
-    if (frozen || isStandingHold(facts.holdReason) || notSafe(facts, now) !== undefined) return undefined
+  row('sent_again', ['unknown'], 'absent', (facts, input, now) => {
+    if (input.frozen || isStandingHold(facts.holdReason) || notSafe(facts, input, now) !== undefined) return undefined
     return { next: 'sending', set: { repeats: facts.repeats + 1 } }
   }),
-  review('absent_and_not_safe', ['unknown'], 'absent', (facts, _, now) => {
-    const why = notSafe(facts, now)
+  review('absent_and_not_safe', ['unknown'], 'absent', (facts, input, now) => {
+    const why = notSafe(facts, input, now)
     if (why === undefined) return undefined
     const note = `no order was found and ${why}: it cannot be repeated safely`
     return { next: 'review', set: { note }, effects: ['alert'] }

@@ -110,8 +110,11 @@ export type PurchaseInput =
   | { type: 'lost' }
   /** GET /orders/{id} of the order that an answer named. Here, `ofAnotherLine` is true if any other purchase has the order. */
   | { type: 'named_read'; order: FoundOrder }
-  /** Two valid scans, late enough and far enough apart, did not find the order. */
-  | { type: 'absent'; frozen: boolean }
+  /**
+   * Two valid scans, late enough and far enough apart, did not find the order. `keyless`: the supplier was given no idempotency
+   * key, so nothing but this proof would keep a repeat from buying twice.
+   */
+  | { type: 'absent'; frozen: boolean; keyless?: boolean }
   /** GET /orders/{id}: the current order. `keys` counts its keys, `newKeys` those that are not stored yet. */
   | {
       type: 'read'
@@ -157,9 +160,9 @@ export type Answer =
   | { outcome: 'not_executed' }
   /**
    * `rejection`: the supplier refused a repeat, which proves nothing about the attempt before. `orderId`: the order that a 2xx
-   * names, when other fields of that answer differ or cannot be read.
+   * names, when other fields of that answer differ or cannot be read. `isNamed`: the supplier answers with the id alone.
    */
-  | { outcome: 'unknown'; rejection: boolean; orderId: string | null }
+  | { outcome: 'unknown'; rejection: boolean; orderId: string | null; isNamed?: boolean }
 
 /** What the commit of the transition must also do. */
 export type Effect =

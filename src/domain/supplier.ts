@@ -70,8 +70,15 @@ export type Placement =
       evidence: AnswerEvidence
     }
   | { outcome: 'not_executed'; cause: NotExecutedCause; retryAfterMs?: number; evidence: AnswerEvidence }
-  /** Only a look-up can decide. `rejection`: the supplier refused, which proves nothing about an earlier attempt. */
+  /**
+   * Only a look-up can decide. `rejection`: the supplier refused, which proves nothing about an earlier attempt. The cause
+   * `id_alone`: see `isNamed`.
+   */
   | { outcome: 'unknown'; cause: string; rejection: boolean; evidence: AnswerEvidence }
+
+/** Whether the answer is clear, and has only the id of the order: what was ordered shows once the order is read. */
+export const isNamed = (placement: Placement): boolean =>
+  placement.outcome === 'unknown' && placement.cause === 'id_alone'
 
 /** The stored class of a placement: a refusal counts as `refused` even where it leaves the purchase unknown. */
 export function answerClass(placement: Placement): 'not_executed' | 'refused' | 'ambiguous' {

@@ -114,6 +114,9 @@ const effectsOf: Record<DecisionType, (loaded: Loaded, around: Circumstances) =>
       boughtToo(unattached, 'it is read before anything is bought, and may be taken instead.'),
       keptHere(loaded),
       moneyGone(orders),
+      purchase.maybeChargedAt === null || orders.length > 0
+        ? ''
+        : 'Mind: its request may have been charged all the same; then it is paid twice.',
       purchase.cancelRequestedAt === null ? '' : 'It was cancelled: this buys all the same.',
       frozen ? 'Buying is frozen: it waits for quayside unfreeze.' : '',
     ]

@@ -330,20 +330,25 @@ function plannedNext(
   }
 }
 
-/** Returns the columns that follow from a purchase's name and product: idempotency key, reference, and the bytes to be sent. */
+/**
+ * Returns the columns that follow from a purchase's name and product: idempotency key, reference, and the bytes to be sent. The
+ * bytes are empty where they have the price: they are made when it is first sent.
+ */
 export function plannedPurchase(
   dialect: Ordering['dialect'],
   name: PurchaseName,
   { supplierProductId, quantity }: { supplierProductId: string; quantity: number },
 ) {
   const reference = externalOrderId(name, dialect.externalOrderIdMax)
+  const key = idempotencyKey(name)
+  const expected = { productId: supplierProductId, quantity, externalOrderId: reference }
   return {
     part: name.part,
     generation: name.generation,
     state: 'planned' as const,
-    idempotencyKey: idempotencyKey(name),
+    idempotencyKey: key,
     externalOrderId: reference,
-    body: orderBody(dialect, { productId: supplierProductId, quantity, externalOrderId: reference }),
+    body: orderBody(dialect, expected, { idempotencyKey: key }),
     supplierProductId,
     quantity,
   }

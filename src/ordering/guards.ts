@@ -11,7 +11,8 @@ import { currentFreeze } from '../storage/freezes.ts'
 import { type Offer, offersByProduct } from '../storage/offers.ts'
 import { type CapScope, type Purchase, reservedBeyondReading, reservedUnder } from '../storage/purchases.ts'
 import { lastCompleteSync } from '../storage/runs.ts'
-import { deadlineMs, gapsOf, type Ordering } from './context.ts'
+import { orderBody } from '../supplier/client.ts'
+import { deadlineMs, expectedOf, gapsOf, type Ordering } from './context.ts'
 import { goesFirst, priceNow, SAID_MS, turnOf } from './one-first.ts'
 
 const MINUTE = 60_000
@@ -125,8 +126,9 @@ export async function passesBeside(
   return turn === 'later' ? turn : turn === 'now'
 }
 
-const offerGuard = (ordering: Guarding, purchase: Purchase, offer: Offer | undefined): GuardResult | undefined =>
-  stockGuard(ordering, purchase, offer) ?? (offer && ceilingGuard(ordering, purchase, offer))
+export const offerGuard = (ordering: Guarding, purchase: Purchase, offer: Offer | undefined): GuardResult | undefined =>
+  stockGuard(ordering, purchase, offer) ??
+  (offer && (ceilingGuard(ordering, purchase, offer) ?? bodyGuard(ordering, purchase, offer)))
 
 /** Returns the offer as it is stored, and the instant at which the supplier last confirmed it. */
 async function offerAsRead({ db, pace }: Guarding, productId: string) {
@@ -189,6 +191,17 @@ function ceilingGuard(ordering: Guarding, purchase: Purchase, offer: Offer): Gua
   }
   if (offer.costMinor <= purchase.ceilingMinor) return undefined
   return { guard: 'ceiling', notBefore, note: aboveCeiling(offer.costMinor, purchase) }
+}
+
+/** Returns the bytes of the request for a purchase at the price of an offer; empty when they cannot be written. */
+export const bodyFor = ({ dialect }: Guarding, purchase: Purchase, { costMinor: minor, currency }: Offer): string =>
+  orderBody(dialect, expectedOf(purchase), { idempotencyKey: purchase.idempotencyKey, price: { minor, currency } })
+
+/** Checks that the dialect's `orderBody` can be filled for the purchase. */
+function bodyGuard(ordering: Guarding, purchase: Purchase, offer: Offer): GuardResult | undefined {
+  if (!ordering.dialect.orderBody || bodyFor(ordering, purchase, offer) !== '') return undefined
+  const note = `orderBody of the dialect has the product id as a number, and ${purchase.supplierProductId} is none: correct the dialect`
+  return { guard: 'offer_unreadable', notBefore: ordering.now() + CEILING_AGAIN_MS, note }
 }
 
 const aboveCeiling = (costMinor: number, { ceilingMinor, currency }: Purchase): string =>

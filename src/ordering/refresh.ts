@@ -15,7 +15,7 @@ import { applyOrder, foundOrders, lookAttempt, readSupplierOrder, reschedule } f
 import { boughtBefore } from './reattach.ts'
 import { noteFailure } from './recover.ts'
 import { scanFor } from './scan.ts'
-import { mayRepeat, prepareSend } from './send.ts'
+import { isKeyless, mayRepeat, noteAgreement, prepareSend } from './send.ts'
 import { alertUnreadable } from './unreadable-answers.ts'
 import { beginRead, listedAgainAt, openOrders } from './watch.ts'
 
@@ -115,6 +115,7 @@ async function readNamed(ordering: Ordering, purchase: Purchase, orderId: string
   const { externalOrderId: reference } = order
   const named = reference === undefined ? [] : await db.query(purchasesByExternalId([reference]))
   const ofAnotherLine = found.ofAnotherLine || named.some(({ id }) => id !== purchase.id)
+  if (ordering.dialect.orderAnswer === 'id' && !ofAnotherLine) noteAgreement(pace, purchase.id, found.agrees)
   if (found.differs && pace.differs === purchase.id) found.differs += '; nothing more is bought until this is decided'
   const moved = await advance(ordering, purchase.id, (loaded) =>
     loaded.purchase.namedOrderId === orderId
@@ -217,7 +218,7 @@ async function provenAbsent(ordering: Ordering, purchase: Purchase, begunAt: num
   if (await isReattaching(ordering.db))
     return reschedule(ordering, purchase, { scannedAt: begunAt }, begunAt + REATTACHING_MS)
   const frozen = (await currentFreeze(ordering.db)) !== undefined
-  const input: PurchaseInput = { type: 'absent', frozen }
+  const input: PurchaseInput = { type: 'absent', frozen, keyless: isKeyless(ordering, purchase) }
   const repeats = !frozen && purchase.cancelRequestedAt === null
   if (repeats && !mayRepeat(ordering)) return reschedule(ordering, purchase, { scannedAt: begunAt }, begunAt + 10_000)
   if (repeats && (await boughtBefore(ordering, purchase))) return reschedule(ordering, purchase, { scannedAt: begunAt })

@@ -2,17 +2,18 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { type AnswerQuality, afterAnswer, notExecutedDelayMs, rejectedDelayMs } from '../domain/pace.ts'
 import { type Answer, mayBuy, mostOf, type PurchaseInput } from '../domain/purchase.ts'
-import { answerClass, type Placement } from '../domain/supplier.ts'
+import { answerClass, isNamed, type Placement } from '../domain/supplier.ts'
 import { codeOf, Failure, messageOf } from '../errors.ts'
 import { type Change, first, StaleWrite } from '../storage/database.ts'
 import { assertEntitled } from '../storage/entitlements.ts'
 import { insertAttempt } from '../storage/evidence.ts'
 import { assertNoFreeze } from '../storage/freezes.ts'
+import { offersByProduct } from '../storage/offers.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
 import { assertWithinCap, type Purchase, type PurchaseUpdate, purchaseById } from '../storage/purchases.ts'
 import { advance, type Given, type Loaded, moveBy } from './advance.ts'
 import { deadlineMs, expectedOf, forgetIntent, leaseMs, noteIntent, type Ordering, readSince } from './context.ts'
-import { capsOf } from './guards.ts'
+import { bodyFor, capsOf, offerGuard } from './guards.ts'
 import { notePrice } from './one-first.ts'
 
 /**
@@ -28,7 +29,9 @@ export async function prepareSend(
   loaded: Loaded,
   input: PurchaseInput,
 ): Promise<(() => Promise<void>) | undefined> {
-  const { purchase } = loaded
+  const body = await bodyNow(ordering, loaded.purchase)
+  if (body === undefined) return undefined
+  const purchase = { ...loaded.purchase, body }
   const attempt = ordering.newId()
   const held = newLease(ordering, purchase)
   if ((purchase.leaseUntil ?? 0) > held.claimedAt) return undefined
@@ -36,7 +39,7 @@ export async function prepareSend(
   const move = await moveBy(ordering, loaded, {
     input,
     set: ({ next }) => (next === 'sending' ? intentColumns(ordering, purchase, held) : { leaseEpoch: held.leaseEpoch }),
-    also: ({ next }) => (next === 'sending' ? intentChanges(ordering, loaded, attempt) : []),
+    also: ({ next }) => (next === 'sending' ? intentChanges(ordering, { ...loaded, purchase }, attempt) : []),
   })
   if (move.changes.length === 0) return undefined
   try {
@@ -59,12 +62,31 @@ export async function prepareSend(
   }
 }
 
+/**
+ * Returns the bytes to be sent. Those of a request that may have run never change. Before that, the dialect's `orderBody` is
+ * filled with the price as the offer states it now, also after a request that is proven not to have run: the supplier does not
+ * know its key then, and if it does know the key with other bytes, it says so, and the purchase is looked up and not repeated.
+ *
+ * @returns undefined when the offer, as it is stored now, must not be bought for the purchase: the guards hold it at its next turn
+ */
+async function bodyNow(ordering: Ordering, purchase: Purchase): Promise<string | undefined> {
+  const { db, dialect } = ordering
+  if (!dialect.orderBody || purchase.firstSentAt !== null) return purchase.body
+  const offer = await first(db, offersByProduct([purchase.supplierProductId]))
+  return !offer || offerGuard(ordering, purchase, offer) ? undefined : bodyFor(ordering, purchase, offer)
+}
+
+/** Says whether nothing lets the supplier know a repeat of a request, also if its dialect was another one at the first send. */
+export const isKeyless = ({ dialect }: Pick<Ordering, 'dialect'>, { body, idempotencyKey }: Purchase): boolean =>
+  dialect.idempotency === 'none' || (dialect.idempotency === 'field' && !body.includes(idempotencyKey))
+
 const hasChanged = async ({ db }: Ordering, { id, version }: Purchase): Promise<boolean> =>
   (await first(db, purchaseById(id)))?.version !== version
 
 /** Returns what the commit of an intent writes and asserts besides the row of the purchase. */
 function intentChanges(ordering: Ordering, { purchase, generations }: Loaded, attempt: string): Change[] {
   const others = generations.filter((other) => other.id !== purchase.id)
+  assert(purchase.body !== '', `the bytes of the earlier request are not on record: ${purchase.externalOrderId}`)
   assert(mayBuy(others), `another generation of the part may have been charged: ${purchase.externalOrderId}`)
   return [
     sentAttempt(ordering, purchase, attempt),
@@ -115,6 +137,7 @@ const intentColumns = (
   purchase: Purchase,
   { leaseEpoch, claimedAt: now }: Lease,
 ): PurchaseUpdate => ({
+  ...(dialect.orderBody && { body: purchase.body }),
   leaseOwner: owner,
   leaseUntil: now + leaseMs({ dialect }),
   leaseEpoch,
@@ -124,7 +147,10 @@ const intentColumns = (
   reservedAt: now,
   absentSince: null,
   // A day counts as 23 hours, because clocks differ: a repeat after the supplier has forgotten the key is a second charge.
-  keySafeUntil: purchase.keySafeUntil ?? now + Math.floor((dialect.idempotencyMemorySeconds * 1_000 * 23) / 24),
+  keySafeUntil:
+    dialect.idempotency === 'none'
+      ? null
+      : (purchase.keySafeUntil ?? now + Math.floor((dialect.idempotencyMemorySeconds * 1_000 * 23) / 24)),
 })
 
 function sentAttempt({ now }: Ordering, purchase: Purchase, id: string): Change {
@@ -146,9 +172,8 @@ async function record(ordering: Ordering, held: Lease, purchase: Purchase, place
   const { pace } = ordering
   if (isAnswer(placement)) {
     pace.breaker = afterAnswer(pace.breaker, qualityOf(placement))
-    if (placement.outcome === 'accepted') pace.agreed = true
-    else if (!pace.agreed && placement.outcome === 'unknown' && placement.cause === 'disagrees')
-      pace.differs = purchase.id
+    const differs = placement.outcome === 'unknown' && placement.cause === 'disagrees'
+    if (placement.outcome === 'accepted' || differs) noteAgreement(pace, purchase.id, !differs)
   }
   const attempt = insertAttempt({
     id: ordering.newId(),
@@ -157,7 +182,7 @@ async function record(ordering: Ordering, held: Lease, purchase: Purchase, place
     stage: 'answered',
     number: purchase.sends + 1,
     at: now,
-    class: placement.outcome === 'accepted' ? null : answerClass(placement),
+    class: placement.outcome === 'accepted' || isNamed(placement) ? null : answerClass(placement),
     status: evidence.status,
     code: evidence.code,
     requestId: evidence.requestId,
@@ -190,6 +215,12 @@ async function record(ordering: Ordering, held: Lease, purchase: Purchase, place
     })
   await Promise.all([store(ordering, held, () => ordering.db.commit(evident)), store(ordering, held, settled)])
   if (unauthorized) ordering.wake('outbox')
+}
+
+/** Notes whether the supplier has made an order as we sent it. If the first one differs, buying stops until a person decides. */
+export function noteAgreement(pace: Ordering['pace'], purchaseId: string, agrees: boolean): void {
+  if (agrees) pace.agreed = true
+  else if (!pace.agreed) pace.differs = purchaseId
 }
 
 /** Stores an answer. While the database takes nothing, this process keeps the answer, and `storeAnswers` tries again. */
@@ -231,7 +262,7 @@ const isAnswer = (placement: Placement): boolean =>
   placement.outcome !== 'not_executed' || placement.cause === 'rate_limited' || placement.cause === 'unauthorized'
 
 function qualityOf(placement: Placement): AnswerQuality {
-  if (placement.outcome !== 'unknown' || placement.rejection) return 'clear'
+  if (placement.outcome !== 'unknown' || placement.rejection || isNamed(placement)) return 'clear'
   return placement.cause === 'unreadable' ? 'unreadable' : 'ambiguous'
 }
 
@@ -251,6 +282,7 @@ function answerOf(placement: Placement, isRepeat: boolean): Answer {
         outcome: 'unknown',
         rejection: placement.rejection,
         orderId: placement.evidence.supplierOrderId ?? null,
+        ...(isNamed(placement) && { isNamed: true }),
       }
   }
 }

@@ -13,6 +13,7 @@ import {
   refusalUnder2xx,
   requestIdOf,
   seenText,
+  textAt,
   type UnreadField,
   unreadField,
   unwrap,
@@ -36,6 +37,7 @@ type Answered = Extract<Exchange, { stage: 'answered' }>
  *   not sent                                        not executed
  *   429                                             not executed: the limiter comes before everything else
  *   2xx, readable, has an order id, all fields agree  accepted
+ *   2xx with an order id, where the dialect says so  unknown, but clear: the order is to be read (`id_alone`)
  *   2xx, a refusal that the dialect has under 2xx   as a 4xx with the same error code
  *   any other 2xx                                   unknown
  *   401, 403, never charged                         not executed; a 401 to a token that was renewed then does not refuse the key
@@ -130,12 +132,21 @@ function reasonOf(error: ErrorAnswer | undefined): 'out_of_stock' | 'balance' | 
 function classifySuccess(json: unknown, seen: AnswerEvidence, asked: SentOrder): Placement {
   const { dialect, expected } = asked
   const wrapped = json === undefined ? undefined : unwrap(json, dialect)
+  if (dialect.orderAnswer === 'id') return classifyId(json, wrapped?.ok === true, seen, dialect)
   if (!wrapped?.ok) return unknown(seen, 'unreadable', 'answered 2xx without a success envelope')
   const order = parseOrder(wrapped.value, dialect)
   if (!order.ok) return unknown(seen, 'unreadable', `answered 2xx with an order whose ${order.field} cannot be read`)
   const differs = disagreement(order.value, expected, dialect)
   if (differs !== undefined) return unknown(seen, 'disagrees', `answered 2xx with another ${differs} than was sent`)
   return { outcome: 'accepted', order: order.value, agrees: true, evidence: { ...seen, detail: 'accepted' } }
+}
+
+/** Classifies an answer that has only the id of an order, as a field or alone. Nothing in it shows what was ordered. */
+function classifyId(json: unknown, isWrapped: boolean, seen: AnswerEvidence, dialect: Dialect): Placement {
+  const alone = dialect.envelope.success === null ? textAt(json, dialect.envelope.data) : undefined
+  const supplierOrderId = isWrapped ? seen.supplierOrderId : alone
+  if (supplierOrderId === undefined) return unknown(seen, 'unreadable', 'answered 2xx without an order id')
+  return unknown({ ...seen, supplierOrderId }, 'id_alone', 'answered 2xx with the id of an order, which is to be read')
 }
 
 /** Returns the first unreadable field of an answer to an order; undefined when all fields can be read, or no whole answer came. */
@@ -145,6 +156,7 @@ export function unreadIn(exchange: Exchange, dialect: Dialect): UnreadField | un
   if (json === undefined) return NO_JSON
   if (exchange.status > 299) return unreadField('error.code', dialect.error.code, valueAt(json, dialect.error.code))
   const wrapped = unwrap(json, dialect)
+  if (dialect.orderAnswer === 'id') return wrapped.ok ? unreadField('order.id', dialect.order.id, undefined) : wrapped
   const order = wrapped.ok ? parseOrder(wrapped.value, dialect) : wrapped
   return order.ok ? undefined : order
 }

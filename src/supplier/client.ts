@@ -6,7 +6,8 @@
  * Failure `unavailable` or `rejected` that names the supplier's request id.
  */
 import assert from 'node:assert/strict'
-import { type Dialect, flagValue, putAt } from '../dialect/dialect.ts'
+import { type Dialect, flagValue, type Placeholder, putAt } from '../dialect/dialect.ts'
+import { formatDecimal, type Money } from '../domain/money.ts'
 import type {
   EventName,
   ExpectedOrder,
@@ -253,7 +254,7 @@ async function placeOrder(client: Client, request: OrderRequest): Promise<Placem
   const ended = await send(client, client.orderAgent, {
     method: 'POST',
     path: '/orders',
-    headers: { [dialect.headers.idempotencyKey]: request.idempotencyKey },
+    headers: keyOf(dialect, request),
     body: request.body,
     deadlineMs: request.deadlineMs,
     bodyMaxBytes: ANSWER_MAX_BYTES,
@@ -306,15 +307,73 @@ function statusClassOf(ended: Exchange): string {
   return ended.status === 429 ? '429' : `${Math.floor(ended.status / 100)}xx`
 }
 
-/** The exact bytes of an order request, stored before they are sent; the order of the fields is fixed. */
-export function orderBody({ orderRequest }: Dialect, { productId, quantity, externalOrderId }: ExpectedOrder): string {
+/** The header with the idempotency key. Where the key is a field of the body, or the supplier takes none, there is no such header. */
+const keyOf = (
+  { headers, idempotency = 'header' }: Dialect,
+  { idempotencyKey }: OrderRequest,
+): Record<string, string> => (idempotency === 'header' ? { [headers.idempotencyKey]: idempotencyKey } : {})
+
+/** What `orderBody` of a dialect may name beside the order: the idempotency key, and the price of one unit, as the offer states it. */
+export interface OrderTerms {
+  idempotencyKey?: string
+  price?: Money
+}
+
+/**
+ * Returns the exact bytes of an order request, stored before they are sent; the order of the fields is fixed.
+ *
+ * @returns empty where the dialect's `orderBody` names a price that is not given, or asks for an id as a number that is none
+ */
+export function orderBody(dialect: Dialect, expected: ExpectedOrder, terms: OrderTerms = {}): string {
+  const { productId, quantity, externalOrderId } = expected
+  const { orderRequest } = dialect
   assert(Number.isSafeInteger(quantity) && quantity > 0, 'a quantity is a whole number above zero')
+  if (dialect.orderBody) return filled(dialect.orderBody, valuesOf(dialect, expected, terms))
   const fields: [string, string | number][] = [
     [orderRequest.productId, productId],
     [orderRequest.quantity, quantity],
     [orderRequest.externalOrderId, externalOrderId],
   ]
   return `{${fields.map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)}`).join(',')}}`
+}
+
+/** Returns each value of an order as JSON; undefined where it cannot be written. No value ever is a floating-point number. */
+function valuesOf(
+  { money: { representation } }: Dialect,
+  { productId, quantity, externalOrderId }: ExpectedOrder,
+  { idempotencyKey, price }: OrderTerms,
+): Record<Placeholder, string | undefined> {
+  const text = (value: string | undefined) => value && JSON.stringify(value)
+  const amount = price && (representation === 'minor' ? String(price.minor) : formatDecimal(price))
+  return {
+    '{productId}': text(productId),
+    '{productId:number}': /^(0|[1-9]\d*)$/.test(productId) ? productId : undefined,
+    '{quantity}': String(quantity),
+    '{quantity:text}': text(String(quantity)),
+    '{price}': representation === 'decimal' ? text(amount) : amount,
+    '{price:text}': text(amount),
+    '{price:number}': amount,
+    '{currency}': text(price?.currency),
+    '{reference}': text(externalOrderId),
+    '{key}': text(idempotencyKey),
+  }
+}
+
+/** Fills a template, field by field in its order. Returns an empty text if a value that the template names is undefined. */
+function filled(template: unknown, values: Record<string, string | undefined>): string {
+  let isWhole = true
+  const written = (value: unknown): string => {
+    if (Array.isArray(value)) return `[${value.map(written).join(',')}]`
+    if (typeof value === 'object' && value !== null) {
+      const fields = Object.entries(value).map(([name, inner]) => `${JSON.stringify(name)}:${written(inner)}`)
+      return `{${fields.join(',')}}`
+    }
+    if (typeof value !== 'string' || !Object.hasOwn(values, value)) return JSON.stringify(value)
+    isWhole &&= values[value] !== undefined
+    return values[value] ?? ''
+  }
+  const text = written(template)
+  return isWhole ? text : ''
 }
 
 /** Treats a record that has another id than the requested one as unreadable. */

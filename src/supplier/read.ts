@@ -1,7 +1,7 @@
 import pRetry from 'p-retry'
 import { type Dialect, valueAt } from '../dialect/dialect.ts'
 import { leadsTo } from '../domain/free-text.ts'
-import type { Placement, SupplierOrder } from '../domain/supplier.ts'
+import { isNamed, type Placement, type SupplierOrder } from '../domain/supplier.ts'
 import { Failure, type FailureReason } from '../errors.ts'
 import type { Secret } from '../secret.ts'
 import { type Access, type Credentials, withoutSecrets } from './credentials.ts'
@@ -510,7 +510,7 @@ export function watchPlacement(answers: Answers, placement: Placement, unread: (
   if (outcome === 'accepted') clear(answers, request)
   // A readable refusal says nothing about the records of orders.
   else if (outcome === 'rejected') clear(answers, request, ({ setting }) => !setting.startsWith('order.'))
-  else if (outcome === 'unknown' && placement.cause === 'disagrees') clear(answers, request)
+  else if (outcome === 'unknown' && (placement.cause === 'disagrees' || isNamed(placement))) clear(answers, request)
   const found = outcome === 'unknown' && placement.cause === 'unreadable' ? unread() : undefined
   if (found) note(answers, request, found, { requestId: evidence.requestId, partly: false })
 }

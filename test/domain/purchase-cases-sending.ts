@@ -317,6 +317,23 @@ export const answerCases: Case[] = [
     gives: open(NOW, 'ambiguous', { namedOrderId: 'x' }),
   },
   {
+    when: 'the answer has only the id of the order',
+    input: answered({ outcome: 'unknown', rejection: false, orderId: 'x', isNamed: true }),
+    gives: {
+      sending: to('unknown', 'named', { maybeChargedAt: NOW, lastClass: 'ambiguous', namedOrderId: 'x' }, ['read_now']),
+    },
+  },
+  {
+    when: 'the answer to the repeat has only the id of the order',
+    facts: { maybeChargedAt: EARLIER },
+    input: answered({ outcome: 'unknown', rejection: false, orderId: 'x', isNamed: true }),
+    gives: {
+      sending: to('unknown', 'named', { maybeChargedAt: EARLIER, lastClass: 'ambiguous', namedOrderId: 'x' }, [
+        'read_now',
+      ]),
+    },
+  },
+  {
     when: 'the answer to the repeat is ambiguous',
     facts: { maybeChargedAt: EARLIER },
     input: ambiguous(),
@@ -346,6 +363,10 @@ const sentAgain = (repeats = 1) => ({ unknown: to('sending', 'sent_again', { rep
 const notBought = { unknown: to('cancelled', 'absent_and_cancelled', {}, ['notify_failed']) }
 const forgotten = {
   unknown: to('review', 'absent_and_not_safe', { note: says('forgotten its idempotency key') }, ['alert']),
+}
+const absentWithoutKey = { ...absent, keyless: true }
+const keyless = {
+  unknown: to('review', 'absent_and_not_safe', { note: says('takes no idempotency key') }, ['alert']),
 }
 const refused = { unknown: to('review', 'absent_and_not_safe', { note: says('repeat was rejected') }, ['alert']) }
 const repeated = {
@@ -399,6 +420,24 @@ export const absentCases: Case[] = [
   },
   { when: 'it is absent, its key is safe, buying is frozen', input: absentWhileFrozen, gives: {} },
   { when: 'it is absent and its key is no longer safe', facts: { keySafeUntil: NOW }, input: absent, gives: forgotten },
+  { when: 'it is absent, and the supplier takes no key', input: absentWithoutKey, gives: keyless },
+  {
+    when: 'it is absent, the supplier takes no key, buying is frozen',
+    input: { ...absentWithoutKey, frozen: true },
+    gives: keyless,
+  },
+  {
+    when: 'it is absent, the supplier takes no key, and its order has been held in the shop since',
+    facts: { holdReason: 'unpaid' },
+    input: absentWithoutKey,
+    gives: keyless,
+  },
+  {
+    when: 'it is absent and cancelled, and the supplier takes no key',
+    facts: { cancelRequestedAt: NOW },
+    input: absentWithoutKey,
+    gives: notBought,
+  },
   { when: 'it is absent and its key was never safe', facts: { keySafeUntil: null }, input: absent, gives: forgotten },
   {
     when: 'it is absent, its key is no longer safe, buying is frozen',
