@@ -236,7 +236,7 @@ async function conclude(ordering: Ordering, epoch: Epoch): Promise<void> {
   if (epoch.reattachedAt === null)
     return updateReason(ordering, epoch, [`${epoch.scans} of ${SCANS_MIN} scans are done`])
   const unattached = await first(db, countUnattached())
-  const questions = questionsOf(unattached?.total ?? 0, epoch)
+  const questions = questionsOf(unattached?.total ?? 0, epoch, ordering.dialect)
   if (questions.length > 0) return updateReason(ordering, epoch, questions)
   if (!(await restoreHold(db))) return
   const now = clock()
@@ -259,7 +259,11 @@ async function updateReason({ db, now }: Ordering, epoch: Epoch, why: string[]):
   if (reason !== hold.reason) await db.commit([setRestoreHold({ ...hold, reason }, now())])
 }
 
-function questionsOf(unattached: number, { unreadable, listEnd }: Epoch): string[] {
+function questionsOf(
+  unattached: number,
+  { unreadable, listEnd }: Epoch,
+  { idempotency }: Ordering['dialect'],
+): string[] {
   return [
     ...(unattached > 0
       ? [
@@ -268,8 +272,12 @@ function questionsOf(unattached: number, { unreadable, listEnd }: Epoch): string
       : []),
     ...(unreadable > 0 ? [`${counted(unreadable, 'order')} in the supplier's list cannot be read`] : []),
     ...(listEnd ? [notShown(listEnd)] : []),
+    ...(idempotency === 'none' ? [NO_KEY] : []),
   ]
 }
+
+const NO_KEY =
+  "the supplier takes no idempotency key, so only its list shows what was bought before: compare the purchases that are to be sent with the supplier's own account, then quayside unfreeze"
 
 /** Says how many orders the list could show, and what only a person can find out. */
 function notShown({ listMax, ours }: ListEnd): string {

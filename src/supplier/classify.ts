@@ -144,7 +144,7 @@ function classifySuccess(json: unknown, seen: AnswerEvidence, asked: SentOrder):
 /** Classifies an answer that has only the id of an order, as a field or alone. Nothing in it shows what was ordered. */
 function classifyId(json: unknown, isWrapped: boolean, seen: AnswerEvidence, dialect: Dialect): Placement {
   const alone = dialect.envelope.success === null ? textAt(json, dialect.envelope.data) : undefined
-  const supplierOrderId = isWrapped ? seen.supplierOrderId : alone
+  const supplierOrderId = (isWrapped ? seen.supplierOrderId : undefined) ?? alone
   if (supplierOrderId === undefined) return unknown(seen, 'unreadable', 'answered 2xx without an order id')
   return unknown({ ...seen, supplierOrderId }, 'id_alone', 'answered 2xx with the id of an order, which is to be read')
 }

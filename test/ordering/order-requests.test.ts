@@ -5,7 +5,9 @@ import { formatDecimal } from '../../src/domain/money.ts'
 import { unfreeze } from '../../src/ordering/actions.ts'
 import { freeze } from '../../src/ordering/freeze.ts'
 import { attemptsOf } from '../../src/storage/evidence.ts'
-import { dialectOf, openHabitsApp } from '../support/habits-supplier.ts'
+import { currentFreeze } from '../../src/storage/freezes.ts'
+import { dialectOf, habitsBefore, openHabitsApp } from '../support/habits-supplier.ts'
+import { openRestoreWorld } from '../support/restore-world.ts'
 import { decide, HOUR, MINUTE } from '../support/reviews.ts'
 import { defaultDialect, first, type TestApp, type TestAppOptions } from '../support/test-app.ts'
 
@@ -88,6 +90,7 @@ describe('an order request of a template', () => {
     await app.settle()
     expect(await app.purchase(orderId)).toMatchObject({ state: 'waiting' })
     reprice(app, productId, costMinor + 50)
+    app.move(5_000)
     await app.ordering.refreshOffer(productId)
     app.sandbox.faults.add({ fault: 'error-before', match: { method: 'POST', path: '/orders' } })
     await app.pass(MINUTE)
@@ -176,6 +179,26 @@ describe('under a supplier that knows no repeat', () => {
       }
     },
   )
+
+  test('after a restore of an older database nothing is sent before a person has compared it with the supplier', async () => {
+    const { before, heard } = habitsBefore({ knows: 'nothing' })
+    const world = await openRestoreWorld({ dialect: dialectOf(shipped), sandboxDialect: shipped, before })
+    const { app } = world
+    app.sandbox.faults.add({ fault: 'list-lag', delayMs: 24 * HOUR })
+    const orderId = await app.buy('1001')
+    const backup = world.backUp()
+    await app.settle()
+    expect(heard).toHaveLength(1)
+    await world.restore(backup)
+    await world.pass(2 * HOUR, MINUTE)
+    expect(heard).toHaveLength(1)
+    expect(await app.purchase(orderId)).toMatchObject({ state: 'planned', holdReason: 'frozen' })
+    expect((await currentFreeze(app.db))?.reason).toContain('takes no idempotency key')
+    await unfreeze(app.ordering, 'ann')
+    await world.pass(10 * MINUTE, MINUTE)
+    expect(await app.state(orderId)).toBe('fulfilled')
+    expect(heard).toHaveLength(2)
+  })
 
   test('a request that did not run is sent again', async () => {
     const { app, heard } = await withNothing()

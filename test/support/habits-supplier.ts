@@ -55,6 +55,13 @@ interface KinguinOrder {
 
 /** Quayside beside such a supplier, with what the supplier heard. */
 export async function openHabitsApp(habits: Habits, shipped: Dialect, options: Partial<TestAppOptions> = {}) {
+  const { before, heard, faults } = habitsBefore(habits)
+  const app = await openTestApp({ sandboxDialect: shipped, before, ...options })
+  return { app, heard, faults }
+}
+
+/** Such a supplier, as `before` of an app. */
+export function habitsBefore(habits: Habits) {
   const heard: { body: string; headers: IncomingMessage['headers'] }[] = []
   /** How many requests for orders are dropped before they run. */
   const faults = { drops: 0, refusesPrice: false }
@@ -136,8 +143,7 @@ export async function openHabitsApp(habits: Habits, shipped: Dialect, options: P
     })
     return `http://127.0.0.1:${(server.address() as AddressInfo).port}${pathname}`
   }
-  const app = await openTestApp({ sandboxDialect: shipped, before, ...options })
-  return { app, heard, faults }
+  return { before, heard, faults }
 }
 
 function refuse(response: ServerResponse, code: string): void {
