@@ -105,6 +105,21 @@ describe('an order request of a template', () => {
     app.expectLedger({ charges: 1, keys: 1 })
   })
 
+  test('that the supplier refuses because of an old price is made again, at the new one', async () => {
+    const errors = { ...shipped.errors, out_of_stock: { codes: ['out_of_stock', 'wrong_price'], status: 409 } }
+    const { app, heard, faults } = await withNothing({ dialect: dialectOf({ ...shipped, errors }) })
+    faults.refusesPrice = true
+    const { productId, costMinor } = await app.offer()
+    const orderId = await app.buy('1001', { unitPriceMinor: costMinor * 3 })
+    await app.ordering.refreshOffer(productId)
+    app.ordering.pace.checked.set(productId, app.now())
+    reprice(app, productId, costMinor + 100)
+    await app.pass(HOUR, MINUTE)
+    expect(await app.state(orderId)).toBe('fulfilled')
+    expect(bodies(heard).map(priceIn)).toEqual([costMinor / 100, (costMinor + 100) / 100])
+    app.expectLedger({ charges: 1, keys: 1 })
+  })
+
   test('is held, and people are told, where the dialect has the id as a number and the product has another', async () => {
     const body = { item: '{productId:number}', qty: '{quantity:text}', ref: '{reference}' }
     const { app, heard } = await openHabitsApp({ knows: 'nothing' }, shipped, { dialect: dialectOf(shipped, {}, body) })
