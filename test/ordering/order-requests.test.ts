@@ -120,7 +120,7 @@ describe('an order request of a template', () => {
     app.expectLedger({ charges: 1, keys: 1 })
   })
 
-  test('is held, and people are told, where the dialect has the id as a number and the product has another', async () => {
+  test('is held where the dialect has the id as a number and the product has another', async () => {
     const body = { item: '{productId:number}', qty: '{quantity:text}', ref: '{reference}' }
     const { app, heard } = await openHabitsApp({ knows: 'nothing' }, shipped, { dialect: dialectOf(shipped, {}, body) })
     const orderId = await app.buy('1001')
@@ -286,7 +286,7 @@ describe('an answer with the id of the order alone', () => {
       ...options,
     })
 
-  test('is clear: the order is read at once, and nobody is alerted', async () => {
+  test('is clear: the order is read at once, and there is no alert', async () => {
     const { app, heard } = await answersId({ balanceMinor: 10_000_000 })
     const orderIds: string[] = []
     for (let number = 1; number <= 8; number += 1) orderIds.push(await app.buy(`100${number}`))

@@ -96,7 +96,7 @@ const anyEvent: fc.Arbitrary<PurchaseInput> = fc.oneof(
     orphans: fc.uniqueArray(orderId, { maxLength: 2 }),
   }),
   fc.record({ ...just('answer'), answer: anyAnswer, notBefore: instant }),
-  fc.record({ ...just('absent'), frozen: fc.boolean() }),
+  fc.record({ ...just('absent'), frozen: fc.boolean(), keyless: fc.boolean() }),
   fc.record({ ...just('named_read'), order: anyOrder }),
   fc
     .record({
@@ -188,9 +188,10 @@ describe('whatever happens to whatever purchase', () => {
     })
   })
 
-  test('nothing is repeated with a key that may be forgotten, or after a refusal', () => {
-    always(({ next }, { keySafeUntil, lastClass }, { type }) => {
-      return type !== 'absent' || next !== 'sending' || ((keySafeUntil ?? 0) > NOW && lastClass !== 'refused')
+  test('nothing is repeated without a key, with a key that may be forgotten, or after a refusal', () => {
+    always(({ next }, { keySafeUntil, lastClass }, input) => {
+      if (input.type !== 'absent' || next !== 'sending') return true
+      return !input.keyless && (keySafeUntil ?? 0) > NOW && lastClass !== 'refused'
     })
   })
 
