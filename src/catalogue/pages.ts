@@ -1,4 +1,4 @@
-import type { SupplierOffer } from '../domain/supplier.ts'
+import { followCursors, type SupplierOffer } from '../domain/supplier.ts'
 import { Failure, messageOf } from '../errors.ts'
 import type { FirstUnreadable } from '../storage/schema.ts'
 import type { Catalogue } from './context.ts'
@@ -10,6 +10,8 @@ export interface FetchedPage {
   readAt: number
   items: SupplierOffer[]
   facts: PageFacts
+  /** What the next page is asked for by; undefined: by its number. */
+  next: string | undefined
   /** The records that could not be read, and the request that brought them; null when all records could be read. */
   unreadable: UnreadableRecords | null
 }
@@ -49,16 +51,21 @@ const NAMED_MAX = 10
  *
  * If the first page is shorter than was asked for although the supplier has more offers, its length is the supplier's own page
  * size. All further pages are asked for in that size, so that page numbers mean the same pages however the supplier counts.
+ * With cursors a page is found by what the page before it named, and a short page means nothing.
  */
 export function openPages(catalogue: Catalogue) {
   let ahead: { number: number; page: Promise<FetchedPage | BrokenPage> } | undefined
   const most = Math.min(catalogue.dialect.paging.limitMax, PAGE_LIMIT_MAX)
-  let size: number | undefined
+  const hasCursors = catalogue.dialect.paging.kind === 'cursor'
+  let size = hasCursors ? most : undefined
+  /** By which cursors or offsets the last page, the one before and the next one are found. */
+  const cursors = new Map<number, string>()
+  const comesAgain = followCursors()
   let asked = 0
   const unread = new Map<string, { count: number; first: string }>()
   const fetch = async (number: number): Promise<FetchedPage | BrokenPage> => {
     asked += 1
-    const page = await fetchPage(catalogue, number, size ?? most)
+    const page = await fetchPage(catalogue, number, size ?? most, cursors.get(number))
     if (!('facts' in page)) return page
     size ??= keptSize(page.facts)
     for (const offer of page.items) noteUnread(unread, offer)
@@ -66,10 +73,18 @@ export function openPages(catalogue: Catalogue) {
   }
   return {
     /** Waits for a page that was asked for ahead, or asks for it now. Never throws: a failure is returned as a `BrokenPage`. */
-    take: async (number: number) => {
+    take: async (number: number): Promise<FetchedPage | BrokenPage> => {
       const waiting = ahead?.number === number ? ahead.page : fetch(number)
       ahead = undefined
       const page = await waiting
+      cursors.delete(number - 2)
+      if ('facts' in page && page.next !== undefined) {
+        if (hasCursors && comesAgain(page.next)) {
+          const message = 'the supplier names a cursor again: its list never ends'
+          return { number, message, requestId: null, ofPage: false, isAbsent: false }
+        }
+        cursors.set(number + 1, page.next)
+      }
       if ('facts' in page && announcesMore(page) && !catalogue.signal?.aborted) {
         ahead = { number: number + 1, page: fetch(number + 1) }
       }
@@ -104,13 +119,16 @@ const keptSize = ({ limit, rows, total = 0 }: PageFacts): number =>
   rows > 0 && rows < total ? Math.min(rows, limit) : limit
 
 async function fetchPage(
-  { supplier, now, log }: Catalogue,
+  { supplier, dialect, now, log }: Catalogue,
   number: number,
   limit: number,
+  cursor: string | undefined,
 ): Promise<FetchedPage | BrokenPage> {
   const readAt = now()
+  const hasCursors = dialect.paging.kind === 'cursor'
   try {
-    const { items, unreadable, total, more, requestId } = await supplier.products({ page: number, limit })
+    const query = { page: number, limit, ...(cursor === undefined ? {} : { cursor }) }
+    const { items, unreadable, total, more, next, requestId } = await supplier.products(query)
     const named = unreadable
       .slice(0, NAMED_MAX)
       .map(({ index, id, field, seen }) => `record ${index}${id === undefined ? '' : ` (${id})`}: ${field} is ${seen}`)
@@ -125,12 +143,14 @@ async function fetchPage(
       const { first: _, ...fields } = left
       log.warn('sync.unreadable', { cursor: number, ...fields })
     }
-    const facts = { limit, rows: items.length + unreadable.length, total, more }
-    return { number, readAt, items, facts, unreadable: left ?? null }
+    const facts: PageFacts = { limit, rows: items.length + unreadable.length, total, more }
+    if (hasCursors) facts.isLast = next === undefined
+    return { number, readAt, items, facts, next, unreadable: left ?? null }
   } catch (error) {
     const [, message = messageOf(error), requestId = null] = /^(.*) \(request (\S+)\)$/s.exec(messageOf(error)) ?? []
     const reason = error instanceof Failure ? error.reason : undefined
-    const ofPage = error instanceof Failure && !OF_ALL_PAGES.includes(reason ?? '')
+    // Behind a page without an answer, no cursor is known.
+    const ofPage = !hasCursors && error instanceof Failure && !OF_ALL_PAGES.includes(reason ?? '')
     log.warn('sync.page_broken', { cursor: number, error: message, requestId })
     return { number, message, requestId, ofPage, isAbsent: reason === 'not_found' }
   }

@@ -11,6 +11,8 @@ export interface PageFacts {
   total: number | undefined
   /** Whether another page follows; undefined where the supplier does not say. */
   more: boolean | undefined
+  /** With cursors, whether the page names none: nothing else then ends the list. */
+  isLast?: boolean
 }
 
 /** The cursor of a run that has read every page and has counted the offers that it missed. Pages count from 1. */
@@ -45,7 +47,8 @@ export function afterPage(
   const offersUnreadable = run.offersUnreadable + page.rows - outcome.records
   const skipped = run.pagesBroken * page.limit
   const left = page.total === undefined ? undefined : page.total - offersSeen - offersUnreadable - skipped
-  const more = page.rows > 0 && (left === undefined ? page.more !== false : left > 0)
+  const { isLast = page.rows === 0 || (left === undefined ? page.more === false : left <= 0) } = page
+  const more = !isLast
   const repeated = outcome.records - outcome.fresh
   const set: Partial<SyncRun> = {
     ...counts,
@@ -65,7 +68,7 @@ export function afterPage(
   function firstDoubt(): string | null {
     if (moved) return doubt('the list moved while it was read')
     if (repeated > 0) return doubt(`page ${run.cursor} repeats ${repeated} offers of this run`)
-    if (more && page.total !== undefined && page.rows < page.limit)
+    if (more && page.isLast === undefined && page.total !== undefined && page.rows < page.limit)
       return doubt(`page ${run.cursor} was short: ${page.rows} of ${page.limit} records`)
     if (more) return null
     if (left !== undefined && left !== 0 && skipped === 0)

@@ -3,7 +3,8 @@
  *
  * A sync run reads the catalogue page by page. It asks for the next page while it stores one, and holds two pages at most.
  * A page that differs from the stored offers is one commit: the offers, the changes that people see, the products queued for
- * the stores, and the cursor. Other pages write only the run's progress, once a second. A killed run resumes at its cursor.
+ * the stores, and the cursor. Other pages write only the run's progress, once a second. A killed run resumes at its cursor,
+ * which is the number of a page. Cursors of the supplier are not stored: with them, another run begins at the first page.
  *
  * A page that cannot be read is stepped over, and the run ends as failed. A list with fewer offers than the supplier counts, or
  * that moves while it is read, leaves the run complete but with a doubt in its `error`. In both cases no offer is counted as
@@ -66,7 +67,8 @@ export async function startSync(
 /**
  * Reads a run from its cursor to its end. A run that has ended is left alone.
  *
- * @returns the run: `complete`, `failed` with the supplier's reason, or still `running` when the signal stopped it
+ * @returns the run: `complete`, `failed` with the supplier's reason, still `running` when the signal stopped it, or `interrupted`
+ *   when it was cut short and the supplier's pages can be read from the first on alone
  * @throws Failure `not_found` when there is no such run; `conflict` when the run is being read elsewhere at the same time
  */
 export async function runSync(catalogue: Catalogue, runId: string): Promise<SyncRun> {
@@ -75,6 +77,9 @@ export async function runSync(catalogue: Catalogue, runId: string): Promise<Sync
 }
 
 const RESUMED = 'resumed after a stop, and the list may have moved meanwhile: nothing was counted as missing'
+
+const CUT_SHORT =
+  'cut short by a stop: the supplier finds a page by the page before it alone, so a run begins at the first page'
 
 /** How often the progress of a run is written while its pages bring no changes: a page without changes is not written at once. */
 const STORE_EVERY_MS = 1_000
@@ -123,6 +128,14 @@ export async function readRun(
     costFaults: 0,
     recordedNewMax,
     onPage,
+  }
+  if (resumed && catalogue.dialect.paging.kind === 'cursor') {
+    await store(catalogue, reading, {
+      state: 'interrupted',
+      finishedAt: catalogue.now(),
+      error: started.error ?? CUT_SHORT,
+    })
+    return reading
   }
   while (reading.run.state === 'running' && reading.run.cursor !== ALL_READ) {
     if (catalogue.signal?.aborted) {
@@ -373,7 +386,7 @@ async function endDoubt(
   const { listMax } = dialect.paging
   const rows = run.offersSeen + run.offersUnreadable
   if (listMax !== null && rows >= listMax) return doubt(`the supplier's lists end at ${listMax} records`)
-  if (run.pagesTotal === null) return undefined
+  if (run.pagesTotal === null || dialect.paging.kind === 'cursor') return undefined
   const behind = await pages.again(run.pages + 1)
   if ('facts' in behind) {
     return behind.facts.rows > 0 ? doubt(`the supplier counts ${rows} offers and lists more`) : undefined

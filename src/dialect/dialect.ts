@@ -432,6 +432,7 @@ function contradictions(dialect: z.infer<typeof shape>): [path: string, message:
       'paging.next',
       'is for the kind cursor, which needs it',
     ],
+    [paging.kind === 'cursor' && paging.more !== null, 'paging.more', 'must be null: the cursor says it'],
     [
       (paths.webhooks === null) !== (ofWebhooks === 0) || ofWebhooks === 1,
       'webhook',

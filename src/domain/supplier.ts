@@ -155,3 +155,25 @@ export interface ExpectedOrder {
   productId: string
   quantity: number
 }
+
+/**
+ * Follows the cursors of one walk in constant memory, and notices one that comes again: the walk would never end.
+ *
+ * One cursor is kept to compare with, and is replaced after 1, 2, 4, 8 … pages: so a loop of any length is met.
+ *
+ * @returns a function that takes each cursor, and says whether it comes again
+ */
+export function followCursors(): (cursor: string) => boolean {
+  let kept: string | undefined
+  let count = 0
+  let keepAt = 1
+  return (cursor) => {
+    if (cursor === kept) return true
+    count += 1
+    if (count === keepAt) {
+      kept = cursor
+      keepAt *= 2
+    }
+    return false
+  }
+}

@@ -102,6 +102,8 @@ export interface Pace {
   lastRequests: Map<string, LastRequest>
   /** Whether the filter by reference has found an order in this process. Until then, its empty answers prove nothing. */
   referenceFilter: 'untried' | 'finds' | 'misses'
+  /** Whether the list of orders has named a cursor in this process. Until then, a list without one may have further pages. */
+  cursorNamed: boolean
   /** Answers of the supplier that are not stored yet. Each is kept until an instant of the clock that never jumps. */
   unstored: { until: number; act: () => Promise<unknown> }[]
   /** Rounds of reattaching orders after a restore; absent without a restore. */
@@ -146,6 +148,7 @@ export const freshPace = (): Pace => ({
   alerted: new Set(),
   readAgainAt: 0,
   referenceFilter: 'untried',
+  cursorNamed: false,
   unstored: [],
 })
 

@@ -1,4 +1,4 @@
-import type { SupplierOrder } from '../domain/supplier.ts'
+import { followCursors, type SupplierOrder } from '../domain/supplier.ts'
 import { SKEW_MS } from '../domain/sweep.ts'
 import { Failure } from '../errors.ts'
 import type { Purchase } from '../storage/purchases.ts'
@@ -109,7 +109,8 @@ type Unreadable = Awaited<ReturnType<Ordering['supplier']['orders']>>['unreadabl
  * still have the order that was its first. Then new orders have moved the others down by less than a page: a row may come
  * twice, but no row is skipped. So only the previous page has to be remembered.
  *
- * The list ends with an empty page, or with a page that says that no other follows. The page size and the count never show the
+ * The list ends with an empty page, or with a page that says that no other follows; with cursors, with a page that names none,
+ * once the list is known to name them. The page size and the count never show the
  * end, because suppliers limit both. The list is invalid when the first page counts more rows than came. It is also invalid
  * when the supplier's list ends at `listMax` rows, because older orders are not shown.
  *
@@ -127,7 +128,9 @@ export async function* pagesSince(
     onListEnd = refuseListEnd,
   }: ScanOptions = {},
 ): AsyncGenerator<SupplierOrder[]> {
-  const { listMax } = ordering.dialect.paging
+  const { listMax, kind } = ordering.dialect.paging
+  const comesAgain = followCursors()
+  let cursor: string | undefined
   const window = { ...(from > 0 ? { from } : {}), ...(to === undefined ? {} : { to }) }
   let before = new Set<string>()
   let head: string | undefined
@@ -136,7 +139,16 @@ export async function* pagesSince(
   let stale = 0
   for (let number = 1; ; number += 1) {
     if (number > pagesMax) throw refused(`the supplier's order list has over ${pagesMax} pages`)
-    const page = await ordering.supplier.orders({ page: number, ...window })
+    const page = await ordering.supplier.orders({
+      page: number,
+      ...(cursor === undefined ? {} : { cursor }),
+      ...window,
+    })
+    cursor = page.next
+    if (kind === 'cursor' && cursor !== undefined) {
+      ordering.pace.cursorNamed = true
+      if (comesAgain(cursor)) throw refused("the supplier's order list names a cursor again: it never ends")
+    }
     const { items, unreadable } = page
     if (unreadable.length > 0) onUnreadable(unreadable)
     if (number === 1) {
@@ -156,10 +168,11 @@ export async function* pagesSince(
       // Rows that came on a single page cannot have moved between two pages.
       const pages = rows > 0 ? number : number - 1
       if (pages > 1 && head !== undefined) await assertHead(ordering, window, head)
+      if (kind === 'cursor' && counted === undefined) await assertCursors(ordering)
       if (seen === 0 && from > 0 && to === undefined) await assertEmpty(ordering, from)
       return
     }
-    stale = fresh.length > 0 ? 0 : stale + 1
+    stale = fresh.length > 0 || (kind === 'cursor' && rows === 0) ? 0 : stale + 1
     // When one page brings nothing new, the list has moved. When two pages in a row do, the supplier ignores the page number.
     if (stale > 1) throw refused("the supplier's order list brings the same orders page after page")
   }
@@ -179,6 +192,16 @@ async function assertHead(ordering: Ordering, window: { from?: number; to?: numb
   const again = await ordering.supplier.orders({ page: 1, ...window })
   if (again.items.some((order) => order.id === head)) return
   throw refused("the supplier's order list moved by more than a page while it was read")
+}
+
+/** Throws when the list never named a cursor and may have to: where `paging.next` is wrong, every list ends with its first page. */
+async function assertCursors({ supplier, dialect, pace }: Ordering): Promise<void> {
+  pace.cursorNamed ||= (await supplier.orders({ page: 1, limit: 1 })).more === true
+  if (pace.cursorNamed) return
+  const { items, unreadable } = await supplier.orders({ page: 1 })
+  if (items.length + unreadable.length < 2) return
+  const what = `a page of one order names no cursor at paging.next (${dialect.paging.next}) of the dialect`
+  throw refused(`${what}, and there are more: whether the supplier's order list goes on is not known`)
 }
 
 /** Throws when the window came back empty, although the first page of the whole list has an order from that window. */

@@ -74,6 +74,8 @@ export interface SupplierSettings extends Given {
 export interface PageQuery {
   page: number
   limit?: number
+  /** `next` of the page before it, in the same walk. With cursors, no page but the first can be asked for without it. */
+  cursor?: string
 }
 
 export interface OfferQuery extends PageQuery {

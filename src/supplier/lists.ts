@@ -15,6 +15,8 @@ interface ListPage {
   total: number | undefined
   /** The id of the page's first record, to compare pages by. */
   first: string | undefined
+  /** The cursor or offset of the next page. */
+  next: string | undefined
 }
 
 /** Receives each finding. `fail`: with such lists, no order can be proven absent. */
@@ -22,7 +24,7 @@ type ListReport = (level: 'ok' | 'warn' | 'fail', message: string, fix?: string)
 
 interface List {
   name: 'products' | 'orders'
-  read: (page: number) => Promise<ListPage>
+  read: (page: number, how?: { limit?: number; cursor?: string }) => Promise<ListPage>
   dialect: Dialect
   report: ListReport
 }
@@ -49,22 +51,24 @@ export async function readLists(supplier: Supplier, dialect: Dialect, now: numbe
 
 const readerOf =
   (
-    list: (query: { page: number }) => Promise<{
+    list: (query: { page: number; limit?: number; cursor?: string }) => Promise<{
       items: { id?: string; productId?: string }[]
       unreadable: unknown[]
       total?: number
+      next?: string
     }>,
   ): List['read'] =>
-  async (page) => {
-    const { items, unreadable, total } = await list({ page })
-    return { rows: items.length + unreadable.length, total, first: items[0]?.id ?? items[0]?.productId }
+  async (page, how) => {
+    const { items, unreadable, total, next } = await list({ page, ...how })
+    return { rows: items.length + unreadable.length, total, first: items[0]?.id ?? items[0]?.productId, next }
   }
 
 /** @returns the first page of a list that is as the dialect says; undefined when something was reported */
 async function checkList(list: List): Promise<ListPage | undefined> {
   const { name, read, report } = list
-  const { limitMax } = list.dialect.paging
+  const { limitMax, kind } = list.dialect.paging
   const first = await read(1)
+  if (kind === 'cursor') return checkCursors(list, first)
   const second = first.rows === 0 ? first : await readBehind(list, 2)
   if (!second) return undefined
   const { rows, total } = first
@@ -79,6 +83,21 @@ async function checkList(list: List): Promise<ListPage | undefined> {
     return undefined
   }
   return total === undefined || (await checkEnd(list, rows, total)) ? first : undefined
+}
+
+/** With cursors no page can be skipped: the second is read, of one record each where all records are on one page. */
+async function checkCursors({ name, read, report, dialect }: List, first: ListPage): Promise<ListPage | undefined> {
+  const how = first.next === undefined ? { limit: 1 } : {}
+  const { next } = first.next === undefined && first.rows > 1 ? await read(1, how) : first
+  if (next === undefined && first.rows < 2 && (first.total ?? 0) <= first.rows) return first
+  const second = next === undefined ? undefined : await read(2, { ...how, cursor: next })
+  if (second !== undefined && (second.rows === 0 || second.first !== first.first)) return first
+  const what = second
+    ? `page 2 of the ${name} is page 1 again`
+    : `the first of several pages of ${name} names no cursor`
+  const fix = `do ${second ? 'paging.page' : `paging.next (${dialect.paging.next})`} and paging.limit fit? Without further pages nothing is ever proven absent`
+  report('fail', what, fix)
+  return undefined
 }
 
 /** Reads the last page by the list's own count, and the page after it. @param rows how many records the first page has */

@@ -8,6 +8,7 @@ import { type Access, type Credentials, withoutSecrets } from './credentials.ts'
 import { type Pacer, rateHint, rateLimited, retryAfterMs } from './rate-limit.ts'
 import {
   asCount,
+  asCursor,
   asFlag,
   errorAnswer,
   type Read,
@@ -55,8 +56,10 @@ export interface Page<T> {
   unreadable: ({ index: number; id?: string; requestId: string | undefined } & UnreadField)[]
   /** The length of the requested list, where the supplier counts it. */
   total?: number
-  /** The supplier's flag for another page; undefined where the supplier has no such flag. A count is not a flag. */
+  /** The supplier's flag for another page; undefined where the supplier has no such flag. A count is not a flag, a cursor is. */
   more: boolean | undefined
+  /** What the query for the next page of the same walk needs as its `cursor`; undefined: a page is asked for by its number. */
+  next?: string
   requestId: string | undefined
 }
 
@@ -72,6 +75,8 @@ export type QueryParameters = [name: string | null, value: string | number | und
 export interface ListQuery {
   page?: number
   limit?: number
+  /** `next` of the page before. It goes before the number of the page. */
+  cursor?: string
   filters: QueryParameters
   items?: string
   /** The path of a record's id, by which a record that cannot be read is named. */
@@ -113,20 +118,24 @@ export async function readOne<T>(
 export async function readPage<T>(
   link: SupplierLink,
   path: string,
-  { page, limit, filters, items = link.dialect.paging.items, id: idPath }: ListQuery,
+  { page, limit, cursor, filters, items = link.dialect.paging.items, id: idPath }: ListQuery,
   read: (record: unknown, dialect: Dialect) => Read<T>,
 ): Promise<Page<T>> {
   const { paging, lists, envelope, flags } = link.dialect
   const size = Math.min(limit ?? paging.limitMax, paging.limitMax)
+  const place = page === undefined ? undefined : (cursor ?? placeOf(paging, page, size))
   const paged: QueryParameters =
     page === undefined
       ? []
       : [
-          [paging.page, page - 1 + paging.first],
+          [paging.page, place],
           [paging.limit, size],
         ]
   const got = await get(link, `${path}${queryText([...paged, ...filters])}`, PAGE_MAX_BYTES)
-  if (got === 'absent') throw new Failure('unavailable', `the supplier knows no ${path}`, { reason: 'not_found' })
+  if (got === 'absent') {
+    const what = cursor === undefined ? path : `page of ${path} at the cursor that it named`
+    throw new Failure('unavailable', `the supplier knows no ${what}`, { reason: 'not_found' })
+  }
   const { json, requestId } = got
   const data = unwrap(json, link.dialect, lists.data ?? envelope.data)
   if (!data.ok) throw unreadable(data, requestId)
@@ -157,7 +166,20 @@ export async function readPage<T>(
   if (counts && paging.total !== null && valueAt(data.value, paging.total) !== undefined)
     result.total = fieldAt('paging.total', paging.total, asCount)
   if (paging.more !== null) result.more = fieldAt('paging.more', paging.more, asFlag(flags.more))
+  if (paging.kind === 'offset') result.next = String(Number(place) + records.length)
+  if (paging.next !== undefined) {
+    const next = fieldAt('paging.next', paging.next, asCursor)
+    result.more = next !== ''
+    if (result.more) result.next = next
+  }
   return result
+}
+
+/** Returns what the parameter of the page takes. Undefined: it is not sent, for the first page of a list with cursors. */
+function placeOf({ kind, first }: Dialect['paging'], page: number, size: number): number | undefined {
+  if (kind !== 'cursor') return first + (page - 1) * (kind === 'offset' ? size : 1)
+  if (page === 1) return undefined
+  throw new Failure('internal', `page ${page} can only be asked for by the cursor that the page before it names`)
 }
 
 /**

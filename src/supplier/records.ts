@@ -273,6 +273,16 @@ export function asId(given: unknown): string | undefined {
   return /^[\x20-\x7e]{1,200}$/.test(value) || /^[^\p{C}]{1,200}$/u.test(value) ? value : undefined
 }
 
+/** A longer cursor would not fit into every address. */
+const CURSOR_MAX = 2_000
+
+/** Reads the cursor of the next page, text or a number. Empty: the page names none, and is the last one. */
+export function asCursor(value: unknown): string | undefined {
+  if (value === undefined || value === null) return ''
+  const text = typeof value === 'number' || value instanceof LongInteger ? String(value) : value
+  return typeof text === 'string' && text.length <= CURSOR_MAX && text.isWellFormed() ? text : undefined
+}
+
 /** Text for people: up to 2,000 characters, well-formed, so that storage and pages accept it unchanged. */
 export const asText = (value: unknown): string | undefined =>
   typeof value === 'string' && value.length <= 2_000 && value.isWellFormed() && !value.includes('\0')
@@ -297,12 +307,15 @@ export function asImage(value: unknown): string | undefined {
   return address !== null && /^https?:$/.test(address.protocol) ? address.href : undefined
 }
 
-/** Reads yes or no; of a quantity, above zero is yes. If the dialect has words, a number or a JSON boolean is looked up by its text. */
+/** Reads yes or no; of a quantity in whole units, above zero is yes. If the dialect has words, a number or a JSON boolean is looked up by its text. */
 export const asFlag =
   (words: FlagWords) =>
   (value: unknown): boolean | undefined => {
     if (words === null) return typeof value === 'boolean' ? value : undefined
-    if (words === 'quantity') return typeof value === 'number' && Number.isFinite(value) ? value > 0 : undefined
+    if (words === 'quantity') {
+      const units = asCount(value)
+      return units === undefined ? undefined : units > 0
+    }
     const word = typeof value === 'object' ? undefined : String(value)
     return word !== undefined && Object.hasOwn(words, word) ? words[word] : undefined
   }
