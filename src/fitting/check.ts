@@ -19,7 +19,7 @@ import {
 import type { SupplierOffer } from '../domain/supplier.ts'
 import { parseOffer } from '../supplier/offer-record.ts'
 import { rateHint } from '../supplier/rate-limit.ts'
-import { asCount, asFlag, asId, asText, seenText } from '../supplier/records.ts'
+import { asCount, asCursor, asFlag, asId, asText, seenText } from '../supplier/records.ts'
 import { headerText } from '../supplier/request.ts'
 import {
   type Answer,
@@ -388,7 +388,7 @@ function checkPaging(dialect: Dialect, sample: Sample): Judged[] {
     found.push({ fact: 'paging.limitMax', verdict: 'no_sample', value: `all ${rows.length} products are on one page` })
   const ofOrders = secondPage('orders', sample.orders, sample.secondOrders, dialect)
   if (![-1, ofOrders.size].includes(ofOrders.index))
-    found.push({ fact: 'paging.page', verdict: 'differs', value: ofOrders.value, hint: STUCK })
+    found.push({ ...pageFault(dialect, sample.secondOrders), value: ofOrders.value, hint: STUCK })
   if (!second) return found
   const { size, length, index, value } = secondPage('products', products, second, dialect)
   if (length > size) {
@@ -397,14 +397,28 @@ function checkPaging(dialect: Dialect, sample: Sample): Judged[] {
   }
   const works = (fact: string): Judged => ({ fact, verdict: 'read', value: 'it works' })
   found.push(works('paging.limit'))
-  if (index === size) found.push(works('paging.page'), works('paging.first'))
+  const place = paging.kind === 'cursor' ? 'paging.next' : 'paging.first'
+  if (index === size) found.push(works('paging.page'), works(place))
+  if (index === size && paging.kind !== undefined) found.push(works('paging.kind'))
   if (index === size || index === -1) return found
+  if (paging.kind === 'cursor' || paging.kind === 'offset')
+    return [...found, { ...pageFault(dialect, second), value, hint: 'do the settings of paging fit?' }]
   if (index % size > 0) {
-    const hint = `${paging.page} counts records, and Quayside counts pages: find the parameter that counts pages`
+    const hint = `${paging.page} counts records: put paging.kind to "offset" and paging.first to ${paging.first + 1 - index}`
     return [...found, { fact: 'paging.page', verdict: 'differs', value, hint }]
   }
   const hint = `either the first page is number ${paging.first + 1 - index / size}, or the supplier does not know the parameter ${paging.page}`
   return [...found, { fact: 'paging.first', verdict: 'differs', value, hint }]
+}
+
+/** Names the setting because of which page two is not page two: with cursors, the first page may have named none. */
+function pageFault(dialect: Dialect, second: Answer | undefined): Judged {
+  const { kind, next = '', items } = dialect.paging
+  const page = second && pageOf(second, dialect)
+  if (kind !== 'cursor' || asCursor(valueAt(page, next))) return { fact: 'paging.page', verdict: 'differs' }
+  const read = (value: unknown) => (typeof value === 'object' ? undefined : asCursor(value) || undefined)
+  const candidates = candidatesFor([page], { names: 'next cursor continuation token after', read }, [items])
+  return { fact: 'paging.next', verdict: 'unreadable', candidates }
 }
 
 const STUCK =

@@ -133,14 +133,16 @@ export function otherWriting(
   if (kind.setting === 'money') {
     const { currency } = dialect.money
     const scaled = scaledIn(values[0]) ?? []
-    const fitting = (['decimal', 'number', 'minor', ...scaled] as const).flatMap((representation) => {
+    const fits = (representation: Dialect['money']['representation']): string[] => {
       const other = { ...dialect, money: { ...dialect.money, representation } }
       // A whole number may be units or minor units: a person decides by the amounts.
       const minor = reads(other) ? kind.read(other)(values[0]) : undefined
       return typeof minor === 'number'
         ? [`${JSON.stringify(representation)} (${formatDecimal({ minor, currency })} ${currency})`]
         : []
-    })
+    }
+    const usual = (['decimal', 'number', 'minor', ...scaled] as const).flatMap(fits)
+    const fitting = usual.length === 0 ? fits('number_or_decimal') : usual
     return fitting.length === 0 ? undefined : { setting: 'money.representation', to: fitting.join(' or ') }
   }
   if (kind.setting === 'instants') {
@@ -148,6 +150,9 @@ export function otherWriting(
     return to && { setting: 'instants', to: JSON.stringify(to) }
   }
   if (kind.setting !== 'flags') return undefined
+  const counts = values.map(asCount)
+  if (counts.every((count) => count !== undefined) && counts.some((count) => count > 1))
+    return { setting: 'flags.available', to: '"quantity"' }
   const words = flagWordsIn(values)
   return words === undefined ? undefined : { setting: 'flags.available', to: words }
 }

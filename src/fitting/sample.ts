@@ -5,9 +5,9 @@ import { Failure } from '../errors.ts'
 import { createProbe } from '../supplier/client.ts'
 import { retryAfterMs } from '../supplier/rate-limit.ts'
 import type { SupplierLink } from '../supplier/read.ts'
-import { asId, errorAnswer, readJson, writeInstant } from '../supplier/records.ts'
+import { asCursor, asId, errorAnswer, readJson, writeInstant } from '../supplier/records.ts'
 import { openAgent } from '../supplier/request.ts'
-import { type Answer, candidatesFor, findList, isObject } from './answer-parts.ts'
+import { type Answer, below, candidatesFor, findList, isObject } from './answer-parts.ts'
 import { recordFields } from './record-fields.ts'
 
 interface SampleSource extends Pick<SupplierLink, 'dialect' | 'apiKey' | 'now' | 'sleep'> {
@@ -75,7 +75,8 @@ export async function readSample(source: SampleSource): Promise<Sample> {
   try {
     const { keyHeader, answer: balance } = await acceptedKey(get, dialect)
     const withKey = (path: string) => get(path, keyHeader)
-    const pageOf = (limit: number) => `?${paging.page}=${paging.first}&${paging.limit}=${limit}`
+    const firstPage = paging.kind === 'cursor' ? '' : `${paging.page}=${paging.first}&`
+    const pageOf = (limit: number) => `?${firstPage}${paging.limit}=${limit}`
     const whole = await withKey(`/products${pageOf(paging.limitMax)}`)
     let [products, limit]: [Answer, number | null] = [whole, paging.limitMax]
     for (const smaller of [paging.limitDefault, null]) {
@@ -118,8 +119,17 @@ export async function readSample(source: SampleSource): Promise<Sample> {
       filters,
       document: source.document,
     }
-    const secondOf = (path: string, first: unknown[]) =>
-      withKey(`${path}?${paging.page}=${paging.first + 1}&${paging.limit}=${secondSize(first)}`)
+    const secondOf = async (path: string, first: unknown[]) => {
+      const size = secondSize(first)
+      let place: string | number | undefined = paging.first + (paging.kind === 'offset' ? size : 1)
+      if (paging.kind === 'cursor') {
+        const small = await withKey(`${path}${pageOf(size)}`)
+        place = asCursor(valueAt(small.json, below(dialect.lists.data ?? dialect.envelope.data, paging.next ?? '')))
+        // The page that names no cursor is shown as it is.
+        if (place === undefined || place === '') return small
+      }
+      return withKey(`${path}?${paging.page}=${encodeURIComponent(place)}&${paging.limit}=${size}`)
+    }
     const placed = rowsOf(orders, dialect)
     if (rows.length > 1) sample.second = await secondOf('/products', rows)
     if (placed.length > 1) sample.secondOrders = await secondOf('/orders', placed)

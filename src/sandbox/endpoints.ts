@@ -174,5 +174,7 @@ function pageOf(
   const { list, total, all } = read(offset, reachable)
   const counted = totalFiltered ? total : all()
   const shownTotal = Math.min(counted, faults.take('capped-total', subject)?.most ?? counted)
-  return page(dialect, { list, total: shownTotal, more: offset + list.length < Math.min(total, listMax ?? total) })
+  const behind = offset + list.length
+  const more = behind < Math.min(total, listMax ?? total)
+  return page(dialect, { list, total: shownTotal, more, next: more ? behind + dialect.paging.first : undefined })
 }

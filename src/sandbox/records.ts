@@ -165,12 +165,15 @@ const pageFields = ({ paging, flags }: Dialect, items: string, item: Schema): Fi
     { ...flagSchema(flags.more), description: 'Whether another page follows.' },
     ({ more }) => flagValue(flags.more, more),
   ],
+  [paging.next ?? null, { ...count, description: 'The cursor of the next page.' }, ({ next }) => next, 'optional'],
 ]
 
 export interface Page {
   list: Body[]
   total: number
   more: boolean
+  /** The number of the record that the next page begins with; undefined on the last page. */
+  next?: number | undefined
 }
 
 /** Writes a page of records. With an empty path for the items, the page is the bare list and has no other fields. */
@@ -205,7 +208,7 @@ const count: Schema = { type: 'integer', minimum: 0 }
 export const uuid: Schema = { type: 'string', format: 'uuid' }
 /** The schema of yes or no, in the dialect's words. */
 export const flagSchema = (words: FlagWords): Schema =>
-  words === null ? { type: 'boolean' } : { ...text, enum: Object.keys(words) }
+  words === null ? { type: 'boolean' } : typeof words === 'string' ? count : { ...text, enum: Object.keys(words) }
 
 /** The supplier's words for the states of an order. */
 export const statusSchema = ({ orderStatuses }: Dialect): Schema => ({ ...text, enum: Object.keys(orderStatuses) })

@@ -76,7 +76,7 @@ export function readPage(
 ): { offset: number; limit: number } {
   const page = readWhole(query, paging.page, paging.first, paging.first, 1_000_000_000)
   const limit = Math.min(most, readWhole(query, paging.limit, paging.limitDefault, 1, paging.limitMax))
-  return { offset: (page - paging.first) * limit, limit }
+  return { offset: (page - paging.first) * (['offset', 'cursor'].includes(paging.kind ?? '') ? 1 : limit), limit }
 }
 
 export function readProductFilter({ products, paging, flags }: Dialect, { query }: ApiCall): OfferFilter {

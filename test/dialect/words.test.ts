@@ -101,7 +101,7 @@ const groups: { why: string; words: Record<string, string> }[] = [
       productId: 'http listings ordering sandbox storage supplier',
       product_id: 'sandbox storage',
       provider_stock: 'sandbox storage',
-      quantity: 'cli demo http ordering storage supplier',
+      quantity: 'cli demo fitting http ordering storage supplier',
       secret: 'cli storage',
       sku: 'cli demo domain http listings ordering storage',
       status: 'alerts cli demo domain http observe sandbox storage top',
