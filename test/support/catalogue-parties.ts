@@ -17,11 +17,26 @@ export const dialectOf = (limitMax: number, paging: Partial<Dialect['paging']> =
   paging: { ...shipped.paging, limitMax, limitDefault: limitMax, ...paging },
 })
 
+/** How a list is paged: see `paged-supplier.ts`. */
+export type Habit = 'token' | 'cursor' | 'offset'
+
+const cursors = { kind: 'cursor', total: null, more: null } as const
+
+/** @param limit the records of a page */
+export function habitDialect(habit: Habit, limit: number, changes: Partial<Dialect['paging']> = {}): Dialect {
+  const paging: Record<Habit, Partial<Dialect['paging']>> = {
+    token: { ...cursors, page: 'continuationToken', next: 'continuationToken' },
+    cursor: { ...cursors, page: 'cursor', next: 'meta.next_cursor', limit: 'per_page', items: 'data' },
+    offset: { kind: 'offset', page: 'offset', first: 0 },
+  }
+  const base = dialectOf(limit, { ...paging[habit], ...changes })
+  return habit === 'offset' ? base : { ...base, lists: { ...base.lists, data: '' } }
+}
+
 const silent = () => {}
 
 /** What a process of its own reads a list with, on a database in a file and the clock of the machine. */
-export function catalogueOf(file: string, baseUrl: string, limitMax: number) {
-  const dialect = dialectOf(limitMax)
+export function catalogueOf(file: string, baseUrl: string, limitMax: number, dialect = dialectOf(limitMax)) {
   const now = Date.now
   return {
     db: openDatabase({ file, now }),
