@@ -226,7 +226,7 @@ export function checkedConfig(
   const keyEncryptionKey = secret('keyEncryptionKey')
   const databaseUrl = readDatabaseUrl(settings.value?.database.url ?? null, folder, env, faults)
   const dialect = readDialectOf(json, folder, settings.value ? faults : [])
-  faults.push(...baseUrlFaults(json, dialect?.facts))
+  faults.unshift(...baseUrlFaults(json, dialect?.facts))
   const credentials = new Map(
     settings.value?.stores.map((store) => [
       store.id,
