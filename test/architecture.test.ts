@@ -87,11 +87,11 @@ const budgets: Record<string, number> = {
   alerts: 1_125,
   backup: 1_050,
   catalogue: 1_555,
-  cli: 7_240,
-  config: 815,
+  cli: 7_265,
+  config: 830,
   console: 8_100,
   demo: 470,
-  dialect: 670,
+  dialect: 695,
   domain: 6_495,
   fitting: 1_645,
   http: 7_155,
@@ -106,7 +106,7 @@ const budgets: Record<string, number> = {
   sandbox: 3_675,
   storage: 8_470,
   stores: 7_125,
-  supplier: 2_410,
+  supplier: 2_800,
   vault: 415,
 }
 
