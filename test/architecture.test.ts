@@ -99,7 +99,7 @@ const budgets: Record<string, number> = {
   keys: 685,
   listings: 1_920,
   observe: 415,
-  ordering: 8_390,
+  ordering: 8_395,
   processes: 490,
   reconciliation: 1_235,
   rehearsal: 180,

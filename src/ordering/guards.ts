@@ -70,7 +70,7 @@ export async function firstFailingGuard(
 async function readForPurchase(ordering: Guarding, purchase: Purchase) {
   const { supplierProductId } = purchase
   try {
-    let read = await offerReadWithin(ordering, supplierProductId, ordering.policy.offerFreshnessMs)
+    let read = await offerReadWithin(ordering, supplierProductId, freshnessMs(ordering, purchase))
     if (offerGuard(ordering, purchase, read.offer)) read = await offerReadWithin(ordering, supplierProductId, SAID_MS)
     let turn = turnOf(ordering, purchase, read.readAt)
     if (turn === 'read') {
@@ -116,7 +116,7 @@ export async function passesBeside(
 ): Promise<boolean | 'later'> {
   if ((await currentFreeze(ordering.db)) || (await orderGuard(ordering, purchase))) return false
   const { offer, readAt } = await offerAsRead(ordering, purchase.supplierProductId)
-  if (!offer || !isWithin(ordering, readAt, ordering.policy.offerFreshnessMs)) return false
+  if (!offer || !isWithin(ordering, readAt, freshnessMs(ordering, purchase))) return false
   if (priceGuard(ordering, purchase) || offerGuard(ordering, purchase, offer)) return false
   if (await capGuard(ordering, purchase, besideMinor)) return false
   const known = await freeBalance(ordering)
@@ -143,6 +143,10 @@ async function offerAsRead({ db, pace }: Guarding, productId: string) {
 
 /** Says whether a reading is at most `ms` old. A reading from an instant ahead of the clock does not count. */
 const isWithin = ({ now }: Guarding, readAt: number, ms: number): boolean => readAt <= now() && now() - readAt <= ms
+
+/** How old a reading of the offer may be. A price that the request is to state is one of the last minute: an older one is refused. */
+const freshnessMs = ({ policy }: Guarding, { body }: Purchase): number =>
+  body === '' ? Math.min(SAID_MS, policy.offerFreshnessMs) : policy.offerFreshnessMs
 
 async function offerReadWithin(ordering: Guarding, productId: string, ms: number) {
   const { checked } = ordering.pace

@@ -71,6 +71,21 @@ describe('an order request of a template', () => {
     app.expectLedger({ charges: 1, keys: 1 })
   })
 
+  test('has a price that was read within the last minute, also where another request may rely on an older reading', async () => {
+    const { app, heard, faults } = await withNothing()
+    faults.refusesPrice = true
+    const { productId, costMinor } = await app.offer()
+    await app.ordering.refreshOffer(productId)
+    app.ordering.pace.checked.set(productId, app.now())
+    app.move(2 * MINUTE)
+    reprice(app, productId, costMinor + 1)
+    const orderId = await app.buy('1001', { unitPriceMinor: costMinor * 3 })
+    await app.pass(MINUTE)
+    expect(await app.state(orderId)).toBe('fulfilled')
+    expect(bodies(heard).map(priceIn)).toEqual([(costMinor + 1) / 100])
+    app.expectLedger({ charges: 1, keys: 1 })
+  })
+
   test('is not sent while its price is above the ceiling', async () => {
     const { app, heard } = await withNothing()
     const { productId, costMinor } = await app.offer()
