@@ -65,7 +65,8 @@ export const requestTo = (
 ): Request => ({
   ...request,
   origin: base.origin,
-  path: base.path + (dialect.paths === undefined ? request.path : pathAt(dialect, request)),
+  // A path of the dialect may have a constant query before ours.
+  path: base.path + (dialect.paths === undefined ? request.path : pathAt(dialect, request)).replace(/(\?.*)\?/s, '$1&'),
   headers: {
     accept: 'application/json',
     'user-agent': 'quayside',
@@ -90,12 +91,10 @@ function pathAt(dialect: Dialect, { method, path }: Pick<Request, 'method' | 'pa
   const own = `/${list}${id === undefined ? '' : '/{id}'}`
   const places = method === 'POST' && own === '/orders'
   const [operation] = OURS.find(([name, ours]) => ours === own && (name === 'placeOrder') === places) ?? []
-  // The path of a second read, from the dialect: it may have a constant query before ours.
-  if (operation === undefined || more !== undefined) return path.replace(/(\?.*)\?/s, '$1&')
+  if (operation === undefined || more !== undefined) return path
   const theirs = pathsOf(dialect)[operation]
   if (theirs === null) throw new Failure('rejected', NONE[operation as keyof typeof NONE])
-  const whole = theirs.replace('{id}', () => id ?? '')
-  return query ? `${whole}${whole.includes('?') ? '&' : '?'}${query}` : whole
+  return theirs.replace('{id}', () => id ?? '') + (query ? `?${query}` : '')
 }
 
 /** Longest answer about one record; a thousand licence keys take a tenth of it. */
