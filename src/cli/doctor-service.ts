@@ -1,7 +1,8 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import type { Config } from '../config/config.ts'
-import { pathsOf } from '../dialect/dialect.ts'
+import { keyTypesOf, pathsOf } from '../dialect/dialect.ts'
+import { needsPage } from '../domain/licence-key.ts'
 import { Failure, messageOf } from '../errors.ts'
 import { type ConfiguredStore, kindOf } from '../stores/kinds.ts'
 import type { Supplier } from '../supplier/client.ts'
@@ -68,7 +69,12 @@ const originOf = (url: string): string | undefined => (URL.canParse(url) ? new U
 /** How long `doctor` waits for an answer. A healthy proxy, service or store answers much sooner. */
 const DEADLINE_MS = 5_000
 
-export async function checkPublicUrl({ publicUrl }: Config, report: Report): Promise<void> {
+export async function checkPublicUrl({ publicUrl, dialectFacts }: Config, report: Report): Promise<void> {
+  if (publicUrl === null && keyTypesOf(dialectFacts).some((type) => needsPage({ type }))) {
+    const what = 'none, and keys of this supplier may be pictures or files: an order with one waits for a person'
+    report('warn', 'public address', what, 'set publicUrl: customers get such a key on their page of keys alone')
+    return
+  }
   if (publicUrl === null) {
     report('ok', 'public address', 'none: the service works by polling alone')
     return

@@ -4,6 +4,7 @@ import { counted } from '../domain/figures.ts'
 import type { HoldReason } from '../domain/hold.ts'
 import { type Html, html, type Piece } from '../domain/html.ts'
 import { lineLabels, purchaseLabels } from '../domain/labels.ts'
+import { needsPage } from '../domain/licence-key.ts'
 import { amountText, parseDecimal } from '../domain/money.ts'
 import { isOver } from '../domain/purchase.ts'
 import { currentParts, hasLeft } from '../domain/store-order.ts'
@@ -516,8 +517,8 @@ ${items.map(({ line, keys }, index) =>
     `line-${index}`,
     `Line ${line}`,
     html`<ul class="keys">${keys.map(
-      ({ key, handedOverAt }) =>
-        html`<li><code>${key}</code><span class="small quiet">${handedOverAt === null ? 'on its way to the store' : html`handed over ${clockTag(handedOverAt, visit.now)}`}</span></li>`,
+      ({ key, type, handedOverAt }) =>
+        html`<li>${needsPage({ type }) ? html`${type === 'image' ? 'A picture' : 'A file'}, on the page of keys` : html`<code>${key}</code>`}<span class="small quiet">${handedOverAt === null ? 'on its way to the store' : html`handed over ${clockTag(handedOverAt, visit.now)}`}</span></li>`,
     )}</ul>`,
   ),
 )}

@@ -6,6 +6,7 @@
  */
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
+import { type KeyType, keyTypes } from '../domain/licence-key.ts'
 import { type EventName, eventNames, type OrderStatus, orderStatuses } from '../domain/supplier.ts'
 import { Failure, messageOf } from '../errors.ts'
 
@@ -20,6 +21,8 @@ const record = z
   .string()
   .regex(/^(\/([^/?#{}]+|\{id\}))+(\?[^?#{}]+)?$/, 'a path that begins with /, with {id} in place of the id')
   .refine((text) => text.split('{id}').length === 2, 'must have {id} once')
+/** What people call a part of a key. */
+const label = z.string().regex(/^[^:\p{C}]{1,40}$/u, 'a short name without a colon')
 const currency = z.string().regex(/^[A-Z]{3}$/)
 /** The supplier's words for yes and no; a number is written as text. Null: the supplier writes JSON true and false. */
 const flagWords = z.record(z.string().min(1), z.boolean()).nullable()
@@ -42,10 +45,6 @@ const moneyRepresentation = z.union([
   z.enum(['decimal', 'number', 'number_or_decimal', 'minor']),
   z.strictObject({ amount: path.min(1), exponent: path.min(1), counts: z.enum(['decimals', 'power_of_ten']) }),
 ])
-
-/** Kinds of licence keys. `pair`: two texts that belong together, such as a serial and its PIN. */
-export const keyTypes = ['text', 'url', 'image', 'file'] as const
-export type KeyType = (typeof keyTypes)[number]
 
 /**
  * The credentials of a request. Both templates may have `{apiKey}`, the whole API key. Of a key that is written as `id:secret`
@@ -305,7 +304,8 @@ const shape = z.strictObject({
     status: path,
     amount: path.nullable(),
     currency: path.nullable(),
-    keys: path,
+    /** Left out where `keys.path` is the second read that brings them. A path leads through lists: `items.cards`. */
+    keys: path.default(''),
     /** Path of the text inside one key; null when a key is plain text. */
     keyText: path.nullable(),
     failureCode: path.nullable(),
@@ -328,9 +328,9 @@ const shape = z.strictObject({
       type: z
         .union([z.enum(keyTypes), z.strictObject({ path, words: z.record(z.string().min(1), z.enum(keyTypes)) })])
         .default('text'),
-      /** The second part of a key, such as a PIN: its path in one key, and what people call the two parts. */
+      /** The second part of a key that is a text, such as a PIN: its path in one key, and what people call the two parts. */
       second: z
-        .strictObject({ path, labels: z.tuple([parameter, parameter]) })
+        .strictObject({ path, labels: z.tuple([label, label]) })
         .nullable()
         .default(null),
     })
@@ -402,11 +402,16 @@ export function keyFault({ name, auth }: Pick<Dialect, 'name' | 'auth'>, apiKey:
 /** Headers that say how a request is framed. */
 const WRITTEN = ['accept-encoding', 'connection', 'content-length', 'content-type', 'host', 'transfer-encoding']
 
+/** What the keys of a supplier may be. */
+export const keyTypesOf = ({ keys }: Pick<z.infer<typeof shape>, 'keys'>): KeyType[] =>
+  typeof keys?.type === 'object' ? Object.values(keys.type.words) : [keys?.type ?? 'text']
+
 /** What a supplier of webhooks, a request or a page without its usual words must have instead, and what contradicts it. */
 function contradictions(dialect: z.infer<typeof shape>): [path: string, message: string][] {
   const { headers, auth, idempotency = 'header', orderRequest, orderBody, paging, webhook, webhookRequest } = dialect
   const { signature, event, money, keys, order } = dialect
   const paths = pathsOf(dialect)
+  const ofType = keyTypesOf(dialect)
   const texts = [...textsIn(orderBody ?? {})]
   const has = (name: string) => texts.some((text) => text === `{${name}}` || text.startsWith(`{${name}:`))
   const templates = auth?.kind === 'header' ? Object.entries(auth.headers) : []
@@ -451,6 +456,17 @@ function contradictions(dialect: z.infer<typeof shape>): [path: string, message:
     ],
     [has('price') && typeof money.representation === 'object', 'orderBody', 'cannot have a price of two fields'],
     [keys?.path === null && (keys.paged || keys.items !== ''), 'keys.path', 'is needed for keys.paged and keys.items'],
+    [(order.keys === '') === (keys?.path == null), 'order.keys', 'needs this path or keys.path, and not both'],
+    [
+      keys?.second != null && (ofType.every((type) => type !== 'text') || keys.second.path === keys.text),
+      'keys.second',
+      'needs keys that are texts, and another path than keys.text',
+    ],
+    [
+      typeof keys?.type === 'object' && [keys.text, keys.second?.path].includes(keys.type.path),
+      'keys.type',
+      'has the path of the key itself',
+    ],
     [keys !== undefined && order.keyText !== null, 'order.keyText', 'must be null beside keys.text'],
   ]
   for (const name of orderBody === undefined ? [] : ['productId', 'quantity', 'reference'])
@@ -513,6 +529,7 @@ export const dialectShape = shape.superRefine((dialect, context) => {
 })
 
 export type Dialect = z.infer<typeof dialectShape>
+export type KeyWords = NonNullable<Dialect['keys']>
 export type FlagWords = Dialect['flags']['available']
 
 /**
@@ -546,6 +563,18 @@ export function valueAt(record: unknown, dotted: string): unknown {
     value = (value as Record<string, unknown>)[key]
   }
   return value
+}
+
+/**
+ * The value at a dotted path that leads through lists: of a list on the way, what all its items have there, in one list. An item
+ * without a value adds nothing. A number names one item of a list.
+ */
+export function listAt(record: unknown, dotted: string): unknown {
+  const [name = '', ...rest] = dotted.split('.')
+  if (dotted === '' || typeof record !== 'object' || record === null) return dotted === '' ? record : undefined
+  if (Array.isArray(record) && !Object.hasOwn(record, name))
+    return record.flatMap((item) => (listAt(item, dotted) ?? []) as unknown[])
+  return Object.hasOwn(record, name) ? listAt((record as Record<string, unknown>)[name], rest.join('.')) : undefined
 }
 
 /** The path of the object that contains a value; empty for a field of the record itself. */

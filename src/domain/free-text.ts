@@ -20,7 +20,7 @@ const TOKEN = /[\p{L}\p{N}]+(?:-[\p{L}\p{N}]+)*/gu
  */
 export function withoutKeys(text: string, keys: readonly string[] = []): string {
   const known = keys
-    .filter((key) => key.length >= KEY_MIN_LENGTH)
+    .filter((key) => key.length >= KEY_MIN_LENGTH && key.length <= text.length)
     .map((key) => key.replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&'))
   // The longest key comes first, because a key may be the beginning of another key.
   const longest = known.sort((a, b) => b.length - a.length)

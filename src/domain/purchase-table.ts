@@ -299,6 +299,10 @@ const regiven = (facts: PurchaseFacts): PlainEffect[] => [
   ...(mayLeave(facts) && facts.state !== 'review' ? (['hand_over'] as const) : []),
 ]
 
+const NOT_STORED = 'a key of this order is no text, such as a picture: it is not stored, and no store is given it'
+const PAGE_NEEDED =
+  'a key of this order is a picture or a file, which customers get on their page of keys alone: set publicUrl, then hand over what came'
+
 const acceptedRows = [
   row('double_charge', ['accepted', 'completed', 'fulfilled', 'review'], 'found', (facts, { orders }) => {
     const known = facts.supplierOrderId
@@ -318,10 +322,14 @@ const acceptedRows = [
     return { next: 'review', set: { ordersSeen: ids(facts, [own]), note }, effects: ['alert'] }
   }),
 
-  review('keys_not_text', ['accepted'], 'read', (_, { areText }, now) => {
-    if (areText) return undefined
-    const note = 'a key of this order is no text, such as a picture: it is not stored, and no store is given it'
-    return { next: 'review', set: { handOverHeldAt: now, note }, effects: ['alert'] }
+  review('keys_not_text', ['accepted'], 'read', (_, { areText, needPage = false, keysElsewhere }, now) => {
+    if (areText && (!needPage || keysElsewhere)) return undefined
+    const note = areText ? PAGE_NEEDED : NOT_STORED
+    return {
+      next: 'review',
+      set: { handOverHeldAt: now, note },
+      effects: areText ? ['store_keys', 'alert'] : ['alert'],
+    }
   }),
   review('key_seen_elsewhere', ['accepted'], 'read', (_, input, now) => {
     if (!input.keysElsewhere) return undefined

@@ -124,6 +124,8 @@ export type PurchaseInput =
       keysElsewhere: boolean
       /** Every key of the order is text. */
       areText: boolean
+      /** A key is a picture or a file, and there are no pages of keys on which customers could get it. */
+      needPage?: boolean
     }
   /** GET /orders/{id}: the supplier knows no such order. */
   | { type: 'missing' }

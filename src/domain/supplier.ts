@@ -4,12 +4,16 @@
  * An outcome is a value, never an exception: money depends on the four outcomes, and the compiler makes every caller handle
  * them. An outcome is about the request just made, not about earlier requests with the same key.
  */
+import type { StoredKeyType } from './licence-key.ts'
 import type { CostFault } from './offer.ts'
 
 /** A text that is never shown; it prints as `[secret]`. */
 export interface Sealed {
   reveal(): string
 }
+
+/** A licence key, with what it is; absent: a text. */
+export type SupplierKey = Sealed & { type?: StoredKeyType }
 
 /** `open`: money or keys may still move. `completed`: all keys are there. `failed`: nothing was bought. `refunded`: the money came back. */
 export const orderStatuses = ['open', 'completed', 'failed', 'refunded'] as const
@@ -98,7 +102,7 @@ export interface SupplierOrder {
   statusWord: string
   amountMinor?: number
   currency?: string
-  keys: Sealed[]
+  keys: SupplierKey[]
   failureCode?: string
   failureMessage?: string
   createdAt?: number

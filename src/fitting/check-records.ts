@@ -1,4 +1,4 @@
-import { type Dialect, eventNames, parentOf, valueAt } from '../dialect/dialect.ts'
+import { type Dialect, eventNames, listAt, parentOf, valueAt } from '../dialect/dialect.ts'
 import { isTextKey, normalKey } from '../domain/licence-key.ts'
 import { formatDecimal } from '../domain/money.ts'
 import { parseOffer } from '../supplier/offer-record.ts'
@@ -250,13 +250,20 @@ function checkKeys(dialect: Dialect, all: unknown[]): Judged[] {
     return withCandidates(dialect, 'order', judged, failed, [])
   })
   const value = none('completed')
-  const ofKeys = ['order.keys', 'order.keyText'].map((fact): Judged => ({ fact, verdict: 'no_sample', value }))
+  if (typeof dialect.keys?.path === 'string') {
+    const later = 'a second read brings them: the first order proves it'
+    return [...reasons, { fact: 'keys.path', verdict: 'no_sample', value: later }]
+  }
+  const ofKeys = ['order.keys', dialect.keys ? 'keys.text' : 'order.keyText'].map(
+    (fact): Judged => ({ fact, verdict: 'no_sample', value }),
+  )
   return [...reasons, ...(completed.length === 0 ? ofKeys : judgeKeys(dialect, completed))]
 }
 
 /** Judges the keys of a completed order. A key itself is never shown. */
-function judgeKeys({ order }: Dialect, completed: unknown[]): Judged[] {
-  const keys = valueAt(completed[0], order.keys)
+function judgeKeys(dialect: Dialect, completed: unknown[]): Judged[] {
+  const { order } = dialect
+  const keys = listAt(completed[0], order.keys)
   if (!Array.isArray(keys) || keys.length === 0) {
     const lists = [...valuesByPath(completed)].filter(([, [value]]) => Array.isArray(value) && value.length > 0)
     const candidates = lists.map(([path, [value]]) => ({ path, value: seenText(value) }))
@@ -265,6 +272,10 @@ function judgeKeys({ order }: Dialect, completed: unknown[]): Judged[] {
   }
   const count = keys.length === 1 ? 'a key' : `${keys.length} keys`
   const found: Judged[] = [{ fact: 'order.keys', verdict: 'read', value: count }]
+  const read = dialect.keys && parseOrder(completed[0], dialect)
+  if (read && !read.ok && read.setting.startsWith('keys.'))
+    return [...found, { fact: read.setting, verdict: 'unreadable', value: read.seen }]
+  if (read) return [...found, { fact: 'keys.text', verdict: 'read', value: 'what each key is' }]
   const texts = keys.map((key) => valueAt(key, order.keyText ?? ''))
   const isText = (value: unknown) => typeof value === 'string' && isTextKey(normalKey(value))
   if (texts.every(isText)) return [...found, { fact: 'order.keyText', verdict: 'read', value: 'the text of each key' }]

@@ -40,7 +40,7 @@ export interface OpenedPage extends KeyPage<SealedKey> {
   offers: ReadonlyMap<string, Offer | undefined>
 }
 
-export type SealedKey = PageKey & Pick<LicenceKey, 'ciphertext' | 'keyId'>
+export type SealedKey = PageKey & Pick<LicenceKey, 'ciphertext' | 'keyId' | 'type'>
 
 const DAY = 24 * 3_600_000
 const TOKEN_BYTES = 32
@@ -117,11 +117,12 @@ async function read({ db, now, pageDays }: Pages, token: string) {
       wanted,
       entitled: granted.get(line.line) ?? 0,
       keys: purchases.flatMap(({ id, decidedRevision, claim: replaces }) =>
-        (keysBy.get(id) ?? []).map(({ purchaseId, ordinal, ciphertext, keyId, begunAt, handedOverAt }) => ({
+        (keysBy.get(id) ?? []).map(({ purchaseId, ordinal, ciphertext, keyId, type, begunAt, handedOverAt }) => ({
           purchaseId,
           ordinal,
           ciphertext,
           keyId,
+          type,
           leftAt: begunAt ?? handedOverAt ?? 0,
           revealedAt: revealsByKey.get(nameOf({ purchaseId, ordinal }))?.[0]?.at ?? null,
           isDecided: decidedRevision !== null && decidedRevision === entitlement?.revision,
@@ -134,7 +135,8 @@ async function read({ db, now, pageDays }: Pages, token: string) {
   return { entitlement, revealsByKey, page: { orderId, store, reference, number, closesAt, offers, ...shown } }
 }
 
-const nameOf = ({ purchaseId, ordinal }: { purchaseId: string; ordinal: number }) => `${purchaseId} ${ordinal}`
+/** Names a key on its page. */
+export const nameOf = ({ purchaseId, ordinal }: { purchaseId: string; ordinal: number }) => `${purchaseId} ${ordinal}`
 
 /**
  * Whether a page shows a key: the store has it, or may have it. A store that is being asked may still refuse the key, and the key

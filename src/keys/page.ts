@@ -2,7 +2,8 @@
 import MarkdownIt from 'markdown-it'
 import { Html, html, type Piece } from '../domain/html.ts'
 import { countsOf, replacements, type ShownLine } from '../domain/key-page.ts'
-import type { OpenedPage, SealedKey } from './key-pages.ts'
+import { contentOf, partsOfPair } from '../domain/licence-key.ts'
+import { nameOf, type OpenedPage, type SealedKey } from './key-pages.ts'
 import { type Language, type Texts, textsIn } from './texts.ts'
 
 /** The shop in whose name a page speaks. */
@@ -124,7 +125,7 @@ function openLine(
     const text = opened.get(key)
     return text === undefined
       ? []
-      : [shownKey(text, key, { texts, language, isReplaced: replacementOf(key) !== undefined })]
+      : [shownKey(text, key, { texts, language, line: id, isReplaced: replacementOf(key) !== undefined })]
   })
   return html`<li><div class="name"><h2><bdi>${name}</bdi></h2><span>${count}</span></div>
 ${shown}
@@ -140,12 +141,35 @@ ${redeem && keys.length > 0 && html`<details${shown.length > 0 && ' open'}><summ
 
 const shownKey = (
   text: string,
-  { revealedAt, claimed }: SealedKey,
-  { texts, language, isReplaced }: { texts: Texts; language: Language; isReplaced: boolean },
-): Html =>
-  html`<div class="key"><code translate="no">${text}</code><button class="plain" type="button" hidden data-copy>${texts.copy}</button>${
+  key: SealedKey,
+  { texts, language, line, isReplaced }: { texts: Texts; language: Language; line: string; isReplaced: boolean },
+): Html => {
+  const { revealedAt, claimed } = key
+  return html`<div class="key">${contentOfKey(text, key, texts, line)}${
     revealedAt !== null && html`<p class="small quiet">${texts.opened(timeIn(revealedAt, language))}</p>`
   }${claimed !== null && isReplaced && html`<p class="state off">${texts.replaced(dayIn(claimed.at, language))}</p>`}</div>`
+}
+
+/** What a customer uses of a key. A download is one more POST, so that a key is in no address. */
+function contentOfKey(text: string, key: SealedKey, texts: Texts, line: string): Piece {
+  const copied = (shown: Html) =>
+    html`${shown}<button class="plain" type="button" hidden data-copy>${texts.copy}</button>`
+  const code = (text: string) => copied(html`<code translate="no">${text}</code>`)
+  switch (key.type) {
+    case 'text':
+      return code(text)
+    case 'url':
+      return copied(html`<a class="address" href="${text}" rel="noreferrer noopener" translate="no">${text}</a>`)
+    case 'pair':
+      return partsOfPair(text).map((part) => html`<p class="small quiet">${part.label}</p>${code(part.text)}`)
+    default: {
+      const { type, ending, isImage } = contentOf(text)
+      const picture =
+        key.type === 'image' && isImage && html`<img src="data:${type};base64,${text}" alt="${texts.picture}">`
+      return html`${picture}<form method="post"><input type="hidden" name="line" value="${line}"><button class="plain" name="key" value="${nameOf(key)}">${texts.download(ending.toUpperCase())}</button></form>`
+    }
+  }
+}
 
 function closedLine({ name, keys, kept }: ShownLine<SealedKey>, { texts, language }: Speaking): Html {
   const opened = keys.filter(({ revealedAt }) => revealedAt !== null)

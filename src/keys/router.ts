@@ -4,9 +4,10 @@
  */
 import express, { type Request, type Response, Router } from 'express'
 import type { Html } from '../domain/html.ts'
+import { contentOf, needsPage } from '../domain/licence-key.ts'
 import { keptFile, methodNotAllowed } from '../http/answers.ts'
 import { createGuesses, networkOf, truncated } from '../http/networks.ts'
-import { openLine, type Pages, pageOfToken } from './key-pages.ts'
+import { nameOf, openLine, type Pages, pageOfToken } from './key-pages.ts'
 import { keysPage, type PageShop, unknownPage } from './page.ts'
 
 export interface KeysRouterParts extends Pages {
@@ -38,6 +39,18 @@ const assets = [
 const pathOf = (key: string): string => assets.find((asset) => asset.key === key)?.path ?? ''
 const files = { style: pathOf('style'), script: pathOf('script') }
 
+const CSP = 'content-security-policy'
+
+/** Sends a picture or a file as a download, under a name of ours. No browser shows it in the page's place, or guesses what it is. */
+function sendFile(response: Response, base64: string, number: number): void {
+  const { type, ending } = contentOf(base64)
+  response.set({
+    'content-disposition': `attachment; filename="key-${number}.${ending}"`,
+    [CSP]: "default-src 'none'; sandbox",
+  })
+  response.status(200).type(type).send(Buffer.from(base64, 'base64'))
+}
+
 const PAGE = '/k/:token'
 /** A line's id of a store has at most some hundred characters. */
 const BODY_MAX = '4kb'
@@ -68,11 +81,16 @@ export function keysRouter({ monotonic, shopOf, ...pages }: KeysRouterParts): Ro
     PAGE,
     express.urlencoded({ extended: false, inflate: false, limit: BODY_MAX }),
     async (request, response) => {
-      const body = request.body as { line?: unknown } | undefined
+      const body = request.body as { line?: unknown; key?: unknown } | undefined
       const line = typeof body?.line === 'string' ? body.line : ''
       const opened = await openLine(pages, request.params.token ?? '', line, truncated(request.ip ?? ''))
-      if (opened) send(response, 200, keysPage(opened.page, shopOf(opened.page.store), files, opened.keys))
-      else refuse(request, response)
+      if (!opened) return refuse(request, response)
+      const file = [...opened.keys].find(([key]) => needsPage(key) && nameOf(key) === body?.key)
+      if (file) return sendFile(response, file[1], [...opened.keys.keys()].indexOf(file[0]) + 1)
+      // A picture is in the answer itself, which alone may show it.
+      if ([...opened.keys.keys()].some(({ type }) => type === 'image'))
+        response.set(CSP, `${HEADERS[CSP]}; img-src data:`)
+      send(response, 200, keysPage(opened.page, shopOf(opened.page.store), files, opened.keys))
     },
   )
   router.all(PAGE, methodNotAllowed('GET, POST'))

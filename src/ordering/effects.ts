@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { AlertKind } from '../domain/alert-kinds.ts'
 import { isStandingHold } from '../domain/hold.ts'
-import { normalKey } from '../domain/licence-key.ts'
+import { needsPage, normalKey, partsOfPair, type StoredKeyType } from '../domain/licence-key.ts'
 import { amountText } from '../domain/money.ts'
 import { type Effect, mostOf, type Transition } from '../domain/purchase.ts'
 import { externalOrderId, idempotencyKey, markOfKey, type PurchaseName } from '../domain/purchase-keys.ts'
@@ -31,6 +31,8 @@ export interface Reading {
 interface ReadKey {
   /** The key in its normal form. */
   text: string
+  /** What it is; absent: a text. */
+  type?: StoredKeyType | undefined
   /** Blind indexes of the normal form and of the forms in which the key came: an older version stored the index of the latter. */
   blindIndexes: [Buffer, ...Buffer[]]
 }
@@ -242,6 +244,7 @@ export function keyChanges(
         ciphertext: sealed.ciphertext,
         keyId: sealed.keyId,
         handOverId: take() ? outboxId : null,
+        type: key.type ?? 'text',
       }),
     )
   }
@@ -261,15 +264,35 @@ export const openKey = (
   return normalKey(vault.open(place, key.ciphertext, key.keyId).toString('utf8'))
 }
 
+/** Returns a key as people read it: a picture or a file is the address of the page of keys, so that no content is ever a text. */
+export const shownKey = (
+  ordering: Pick<Ordering, 'vault'>,
+  key: Parameters<typeof openKey>[1] & { type: StoredKeyType },
+  page: string | undefined,
+) => {
+  const { type } = key
+  if (needsPage(key)) return { type, text: page ?? NO_PAGE }
+  const text = openKey(ordering, key)
+  return { type, text, ...(type === 'pair' && { parts: partsOfPair(text) }) }
+}
+const NO_PAGE = 'a picture or a file, which the page of keys shows: set publicUrl'
+
+/** Returns the address of an order's page of keys where one of its keys needs it. */
+export const pageFor = async (
+  { keysUrl }: { keysUrl?: ((orderId: string) => Promise<string>) | undefined },
+  orderId: string,
+  keys: readonly { type: StoredKeyType }[],
+): Promise<string | undefined> => (keys.some(needsPage) ? keysUrl?.(orderId) : undefined)
+
 /** Returns keys as their store takes them: the licence keys in plain text, or their marks where customers get a link alone. */
 export const keysFor = (
   ordering: Pick<Ordering, 'vault'>,
   by: LineFulfilled['by'],
-  keys: readonly Parameters<typeof openKey>[1][],
+  keys: readonly (Parameters<typeof openKey>[1] & { type: StoredKeyType })[],
   purchases: readonly Pick<Purchase, 'id' | 'externalOrderId'>[],
 ): string[] =>
   keys.map((key) => {
-    if (by !== 'link') return openKey(ordering, key)
+    if (by !== 'link' && !needsPage(key)) return openKey(ordering, key)
     const purchase = purchases.find(({ id }) => id === key.purchaseId)
     assert(purchase, 'a purchase is never deleted')
     return markOfKey(purchase.externalOrderId, key.ordinal)

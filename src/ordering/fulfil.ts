@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { bucketOf } from '../domain/activity.ts'
 import { FAILED_ADVICE, failureAdvice, heldSentences } from '../domain/labels.ts'
+import { needsPage } from '../domain/licence-key.ts'
 import { callbackDelayMs } from '../domain/pace.ts'
 import { finalStates } from '../domain/purchase.ts'
 import { isComplete, type LineFulfilled, type StoreUpdate } from '../domain/store-update.ts'
@@ -139,7 +140,12 @@ async function deliverUpdate(
   const rows = asksStanding(row, effect) ? await standingRows(db, row.orderId ?? '') : NO_ROWS
   const sealed = effect.type === 'line.fulfilled' ? rows.keys.filter(({ handOverId }) => handOverId === row.id) : []
   const fresh = sealed.filter((key) => key.handedOverAt === null).length
-  const asOfNow = updateOf(row, effect, standingBy(rows), { fresh, by: wayOf(fulfilment, store) }, now())
+  const by = wayOf(fulfilment, store, sealed)
+  if (fulfilment.keysUrl === undefined && sealed.some(needsPage)) {
+    await park(fulfilment, row, 'a picture or a file waits for publicUrl: customers get it on their page of keys alone')
+    return undefined
+  }
+  const asOfNow = updateOf(row, effect, standingBy(rows), { fresh, by }, now())
   // A repeat has the content of the first attempt. Other keys of the same line may have been handed over since then.
   const update = asOfNow && (row.sentUpdate ?? asOfNow)
   if (!update) {
@@ -294,9 +300,18 @@ async function pageOf({ keysUrl: urlOf }: Fulfilment, { orderId }: OutboxRow): P
   return keysUrl === undefined ? {} : { keysUrl }
 }
 
-/** Returns how keys reach the customers of a store now. Without pages of keys they do so in plain text. */
-export const wayOf = ({ keysUrl }: Pick<Fulfilment, 'keysUrl'>, { deliver }: Store): LineFulfilled['by'] =>
-  keysUrl === undefined || deliver === 'keys' ? undefined : deliver
+/**
+ * Returns how keys reach the customers of a store now. Without pages of keys they do so in plain text. Keys of which one is a picture
+ * or a file go by the link alone.
+ */
+export const wayOf = (
+  { keysUrl }: Pick<Fulfilment, 'keysUrl'>,
+  { deliver }: Store,
+  keys: readonly Pick<LicenceKey, 'type'>[] = [],
+): LineFulfilled['by'] => {
+  if (keysUrl === undefined) return undefined
+  return keys.some(needsPage) ? 'link' : deliver === 'keys' ? undefined : deliver
+}
 
 /** Returns what a shop must know to close an order, if keys wait in it for the rest of their order. */
 async function closingOf(fulfilment: Fulfilment, { sendWaiting }: Store, { orderId }: OutboxRow): Promise<Closing> {
@@ -313,13 +328,14 @@ async function closingOf(fulfilment: Fulfilment, { sendWaiting }: Store, { order
 }
 
 /** Returns keys as themselves, then as their marks: the setting of their store may have changed since each was sent. */
-const bothForms = (fulfilment: Fulfilment, keys: readonly SealedKey[], purchases: readonly Purchase[]): string[] =>
-  ([undefined, 'link'] as const).flatMap((by) => keysFor(fulfilment, by, keys, purchases))
+const bothForms = (fulfilment: Fulfilment, keys: readonly SealedKey[], purchases: readonly Purchase[]): string[] => [
+  ...new Set(([undefined, 'link'] as const).flatMap((by) => keysFor(fulfilment, by, keys, purchases))),
+]
 
 /** A kind of store that cannot show an update does not need it: the update counts as confirmed. */
 const NOT_FOR_THIS_KIND: PushResult = { outcome: 'confirmed' }
 
-type SealedKey = Parameters<typeof openKey>[1]
+type SealedKey = Parameters<typeof openKey>[1] & Pick<LicenceKey, 'type'>
 
 async function park({ db, now }: Fulfilment, row: OutboxRow, why: string, ms = PARKED_MS): Promise<void> {
   await db.commit([postponeEffect(row.id, row.attempts, now() + ms, why, null)])

@@ -11,7 +11,7 @@ import { countKeysLeft, keysLeft } from '../storage/licence-keys.ts'
 import { foundRows } from '../storage/statement.ts'
 import type { StoreOrder } from '../storage/store-orders.ts'
 import type { Ordering } from './context.ts'
-import { openKey } from './effects.ts'
+import { pageFor, shownKey } from './effects.ts'
 import { type Opening, openingsOf } from './keys-page.ts'
 import { askOrders, type ListedLine, type ListedOrder, statesOfOrders } from './order-view.ts'
 
@@ -31,7 +31,7 @@ export interface OrderRow {
   openings: Opening[]
 }
 
-type Exporting = Pick<Ordering, 'db' | 'vault' | 'now' | 'newId'>
+type Exporting = Pick<Ordering, 'db' | 'vault' | 'now' | 'newId'> & Parameters<typeof pageFor>[0]
 
 /** A page has few orders, because one order may have a hundred lines and a thousand purchases. */
 const PAGE_ORDERS = 100
@@ -73,12 +73,16 @@ async function* rowsOf(exporting: Exporting, filter: OrderExport, by?: number): 
     const keysOf = Map.groupBy(left, ({ purchaseId }) => purchaseId)
     const openings = openingsOf(await db.query(revealsOfOrders(idsOf(orders))))
     const openingsIn = Map.groupBy(openings, ({ purchaseId }) => purchaseId)
-    yield listed.flatMap(({ lines, ...order }) =>
-      lines.map((line) => {
+    const rows: OrderRow[] = []
+    for (const { lines, ...order } of listed) {
+      for (const line of lines) {
         const of = <T>(rows: ReadonlyMap<string, T[]>) => line.purchases.flatMap(({ id }) => rows.get(id) ?? [])
-        return { order, line, keys: of(keysOf).map((key) => openKey(exporting, key)), openings: of(openingsIn) }
-      }),
-    )
+        const page = await pageFor(exporting, order.id, of(keysOf))
+        const keys = of(keysOf).map((key) => shownKey(exporting, key, page).text)
+        rows.push({ order, line, keys, openings: of(openingsIn) })
+      }
+    }
+    yield rows
   }
 }
 

@@ -10,7 +10,7 @@ import { offersByProduct } from '../storage/offers.ts'
 import { outboxOfOrder } from '../storage/outbox.ts'
 import type { Line } from '../storage/store-orders.ts'
 import type { Ordering } from './context.ts'
-import { openKey } from './effects.ts'
+import { pageFor, shownKey } from './effects.ts'
 import { together } from './evidence.ts'
 import type { Fulfilment } from './fulfil.ts'
 import { keysPageOf } from './keys-page.ts'
@@ -98,7 +98,7 @@ function paidFor(ours: readonly Line[]): { paidMinor: number | null; paidCurrenc
 }
 
 /** Returns what people may see of a licence key: the instants, and not its sealed text. */
-const withoutText = ({ ciphertext: _sealed, blindIndex: _index, keyId: _key, ...rest }: LicenceKey) => rest
+const withoutText = ({ ciphertext: _sealed, blindIndex: _index, keyId: _key, type: _type, ...rest }: LicenceKey) => rest
 
 /**
  * Opens the licence keys that the store has, or is being given. Before a key is opened, the audit notes who asked and why.
@@ -107,7 +107,7 @@ const withoutText = ({ ciphertext: _sealed, blindIndex: _index, keyId: _key, ...
  * @throws Failure `not_found`; `conflict`, reason `no_keys`
  */
 export async function revealKeys(
-  ordering: Pick<Ordering, 'db' | 'vault' | 'newId' | 'now'>,
+  ordering: Pick<Ordering, 'db' | 'vault' | 'newId' | 'now'> & Parameters<typeof pageFor>[0],
   orderId: string,
   lineId: string | undefined,
   { actor, reason }: { actor: string; reason: string },
@@ -120,8 +120,13 @@ export async function revealKeys(
   const of = lineId === undefined ? '' : ` of line ${lineId}`
   const what = `${counted(count, 'key')}${of}: ${reason}`
   await ordering.db.commit([audited(ordering, actor, 'order.reveal', orderId, what)])
+  const shown = lines.flatMap(({ keys }) => keys)
+  const page = await pageFor(ordering, orderId, shown)
   return lines.map(({ line, keys }) => ({
     line,
-    keys: keys.map((key) => ({ ...withoutText(key), key: openKey(ordering, key) })),
+    keys: keys.map((key) => {
+      const { text, ...typed } = shownKey(ordering, key, page)
+      return { ...withoutText(key), key: text, ...typed }
+    }),
   }))
 }

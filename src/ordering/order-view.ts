@@ -39,7 +39,7 @@ import {
   storeOrdersNamed,
 } from '../storage/store-orders.ts'
 import type { Ordering } from './context.ts'
-import { openKey } from './effects.ts'
+import { pageFor, shownKey } from './effects.ts'
 import type { NewOrder } from './intake.ts'
 import { keysPageOf, type Opening } from './keys-page.ts'
 import { outagesDuring } from './outages.ts'
@@ -74,6 +74,8 @@ export interface LineProgress {
 export interface LineView extends LineProgress {
   name: string | null
   keys?: string[]
+  /** The same keys with their types; absent where all are plain text. */
+  typedKeys?: ShownKey[]
   /** The keys that the customer opened on the page. */
   keysOpened: Opening[]
   purchases: Purchase[]
@@ -308,7 +310,7 @@ export async function subjectsOf(db: Database, purchases: Purchase[]): Promise<M
 
 /** @param show `keys`: open the licence keys that were handed over @throws Failure `not_found` */
 export async function viewOrder(
-  ordering: Pick<Ordering, 'db' | 'vault'>,
+  ordering: Pick<Ordering, 'db' | 'vault'> & Parameters<typeof pageFor>[0],
   orderId: string,
   show: { keys: boolean },
 ): Promise<OrderView> {
@@ -326,10 +328,11 @@ export async function viewOrder(
   ])
   const outages = await outagesDuring(ordering, purchases, transitions)
   const { order, keys, state } = standing
+  const page = show.keys ? await pageFor(ordering, orderId, keys) : undefined
   const openKeys = (purchases: Purchase[]) => {
     // A key is not shown before its hand-over has begun, because a cancellation can still keep the key from the store.
     const shown = purchases.flatMap((one) => keys.filter((key) => key.purchaseId === one.id && hasLeft(key)))
-    return shown.map((key) => openKey(ordering, key))
+    return shown.map((key) => shownKey(ordering, key, page))
   }
   const timeline: Entry[] = [
     takenEntry(order, standing.lines.length),
@@ -373,7 +376,7 @@ const takenEntry = ({ id, receivedAt }: StoreOrder, lines: number): Entry => ({
 const lineViews = (
   { lines }: OrderStanding,
   { offers, openings }: { offers: readonly Offer[]; openings: readonly Opening[] },
-  keysOf: ((purchases: Purchase[]) => string[]) | undefined,
+  keysOf: ((purchases: Purchase[]) => ShownKey[]) | undefined,
 ): LineView[] =>
   lines.map(({ line, purchases, state, delivered }) => ({
     id: line.line,
@@ -383,9 +386,16 @@ const lineViews = (
     state,
     delivered,
     purchases,
-    ...(keysOf && { keys: keysOf(purchases) }),
+    ...(keysOf && keysIn(keysOf(purchases))),
     keysOpened: openings.filter(({ purchaseId }) => purchases.some(({ id }) => id === purchaseId)),
   }))
+
+type ShownKey = ReturnType<typeof shownKey>
+/** Returns keys as texts, and with their types where one is no plain text. */
+const keysIn = (keys: ShownKey[]) => ({
+  keys: keys.map(({ text }) => text),
+  ...(keys.some(({ type }) => type !== 'text') && { typedKeys: keys }),
+})
 
 const handedOver = (keys: LicenceKey[], purchaseId: string): LicenceKey[] =>
   keys.filter((key) => key.purchaseId === purchaseId && key.handedOverAt !== null)

@@ -1,5 +1,5 @@
 import { withoutKeys } from '../domain/free-text.ts'
-import { isTextKey, normalKey } from '../domain/licence-key.ts'
+import { isTextKey, needsPage, normalKey, type StoredKeyType, sameKeyText, secretsOf } from '../domain/licence-key.ts'
 import { nextReadAt } from '../domain/pace.ts'
 import { type FoundOrder, isOver } from '../domain/purchase.ts'
 import type { SupplierOrder } from '../domain/supplier.ts'
@@ -74,7 +74,8 @@ export async function applyOrder(
         keys: reading.keys.length,
         newKeys: keysToStore(reading, loaded.keys).length,
         keysElsewhere,
-        areText: reading.keys.every(({ text }) => isTextKey(text)),
+        areText: reading.keys.every(({ type = 'text', text }) => isUsable(type, text)),
+        needPage: !ordering.newPage && reading.keys.some(needsPage),
       }
       const detail = `order ${order.id} is ${order.statusWord}`
       const again = againAt !== undefined && {
@@ -105,6 +106,10 @@ export async function applyOrder(
     return advance(ordering, purchase.id, apply(true))
   }
 }
+
+/** Whether the texts of a key are some that people can use. The other types were checked when they were read. */
+const isUsable = (type: StoredKeyType, text: string): boolean =>
+  (type !== 'text' && type !== 'pair') || secretsOf(type, text).every(isTextKey)
 
 /** Each look lengthens the wait for the next. Without deliveries, looks at list pages are frequent, so only two of them count. */
 const LOOKS_COUNTED = 2
@@ -137,7 +142,8 @@ async function isDoubtful(ordering: Ordering, purchase: Purchase, order: Supplie
 async function withoutItsKeys(ordering: Ordering, { id }: Purchase, order: SupplierOrder): Promise<SupplierOrder> {
   const { failureCode, failureMessage } = order
   if (failureCode === undefined && failureMessage === undefined) return order
-  const keys = (await ordering.db.query(keysOfPurchase(id))).map((key) => openKey(ordering, key))
+  const stored = (await ordering.db.query(keysOfPurchase(id))).filter((key) => !needsPage(key))
+  const keys = stored.flatMap((key) => secretsOf(key.type, openKey(ordering, key)))
   return {
     ...order,
     ...(failureCode === undefined ? {} : { failureCode: withoutKeys(failureCode, keys) }),
@@ -159,13 +165,13 @@ export const lookAttempt = (
 
 /** Returns the keys of an order, each key once. A key that a supplier lists twice is still one key. */
 export function distinctKeys({ vault }: Ordering, order: SupplierOrder): Reading['keys'] {
-  const ofText = Map.groupBy(
-    order.keys.map((key) => key.reveal()),
-    normalKey,
-  )
-  return [...ofText].map(([text, asCame]) => {
-    const others = asCame.filter((one) => one !== text)
-    return { text, blindIndexes: [vault.blindIndex(text), ...others.map(vault.blindIndex)] }
+  const came = order.keys.map((key) => ({ type: key.type, asCame: key.reveal() }))
+  const ofText = Map.groupBy(came, ({ type, asCame }) => sameKeyText(type, normalKey(asCame)))
+  return [...ofText].flatMap(([same, [first, ...more]]) => {
+    if (!first) return []
+    const { type, asCame } = first
+    const forms = type === 'pair' ? [] : [asCame, ...more.map((one) => one.asCame)].filter((one) => one !== same)
+    return { text: normalKey(asCame), type, blindIndexes: [vault.blindIndex(same), ...forms.map(vault.blindIndex)] }
   })
 }
 

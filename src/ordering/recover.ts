@@ -1,3 +1,4 @@
+import { sameKeyText } from '../domain/licence-key.ts'
 import { refreshDelayMs } from '../domain/pace.ts'
 import { codeOf, messageOf } from '../errors.ts'
 import {
@@ -89,7 +90,7 @@ export async function indexKeysAgain(ordering: Pick<Ordering, 'db' | 'vault' | '
     if (!last) return void (await db.commit([keysIndexed.put(now(), now())]))
     after = last
     const changes = keys.flatMap((key) => {
-      const blindIndex = vault.blindIndex(openKey(ordering, key))
+      const blindIndex = vault.blindIndex(sameKeyText(key.type, openKey(ordering, key)))
       return blindIndex.equals(key.blindIndex) ? [] : [changeBlindIndex(key.purchaseId, key.ordinal, blindIndex)]
     })
     if (changes.length > 0) await db.commit(changes)

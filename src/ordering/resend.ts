@@ -40,7 +40,7 @@ export async function resendKeys(fulfilment: Fulfilment, orderId: string, actor:
   if (refusal) throw refusal
   const store = fulfilment.storeOf(order.store)
   assert(store?.resend, 'a store that cannot send keys again was refused')
-  const by = wayOf(fulfilment, store)
+  const by = wayOf(fulfilment, store, standing.keys)
   const page = by === undefined ? undefined : await first(fulfilment.db, keyPageOfOrder(orderId))
   if (page?.withdrawnAt != null) {
     throw conflict('withdrawn', 'the page of keys of the order is withdrawn, so that a link to it opens nothing')

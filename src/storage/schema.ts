@@ -14,6 +14,7 @@ import type { StoredKind } from '../domain/alert-kinds.ts'
 import type { ClaimOutcome } from '../domain/claim.ts'
 import type { HoldReason, TakenBackBy } from '../domain/hold.ts'
 import type { DeliveryState, DiscrepancyKind, EffectState, ListingReason, RunState } from '../domain/labels.ts'
+import type { StoredKeyType } from '../domain/licence-key.ts'
 import type { LinkedBy, ListingState } from '../domain/listing.ts'
 import type { CostFault } from '../domain/offer.ts'
 import type { PurchaseState } from '../domain/purchase.ts'
@@ -559,6 +560,8 @@ export const licenceKeys = sqliteTable(
     /** When a byte of the callback with this key may have left for the first time. */
     begunAt: instant('begun_at'),
     handedOverAt: instant('handed_over_at'),
+    /** What the key is, known without opening it. */
+    type: text('type').$type<StoredKeyType>().notNull().default('text'),
   },
   (t) => [primaryKey({ columns: [t.purchaseId, t.ordinal] })],
 )

@@ -26,6 +26,7 @@ import { parseOffer } from './offer-record.ts'
 import { createPacer } from './rate-limit.ts'
 import {
   type Answers,
+  answerMaxBytes,
   createAnswers,
   get,
   judge,
@@ -41,6 +42,7 @@ import {
   watchPage,
   watchPlacement,
   watchRecord,
+  withKeys,
 } from './read.ts'
 import { parseBalance, parseOrder, parseWebhook, type Read, unreadField, unwrap, writeInstant } from './records.ts'
 import {
@@ -259,7 +261,7 @@ async function placeOrder(client: Client, request: OrderRequest): Promise<Placem
     headers: keyOf(dialect, request),
     body: request.body,
     deadlineMs: request.deadlineMs,
-    bodyMaxBytes: ANSWER_MAX_BYTES,
+    bodyMaxBytes: answerMaxBytes(dialect),
     beforeWrite,
   })
   const placement = classify(ended, { dialect, maybeCharged, expected, nowMs: now() })
@@ -287,7 +289,8 @@ async function readOrder(client: Client, orderId: string): Promise<SupplierOrder
   const reading = readOne(client, `/orders/${segment(orderId)}`, (record) =>
     only(orderId, parseOrder(record, dialect), 'order.id', dialect.order.id, (order) => order.id),
   )
-  return watchOrder(answers, reading, orderId, dialect.order.keys)
+  const whole = reading.then((order) => order && withKeys(client, order, segment(order.id)))
+  return watchOrder(answers, whole, orderId, dialect)
 }
 
 function readWebhooks(client: Client): Promise<Page<SupplierWebhook>> {

@@ -1,7 +1,7 @@
 import pRetry from 'p-retry'
-import { type Dialect, valueAt } from '../dialect/dialect.ts'
+import { type Dialect, listAt, valueAt } from '../dialect/dialect.ts'
 import { leadsTo } from '../domain/free-text.ts'
-import { isNamed, type Placement, type SupplierOrder } from '../domain/supplier.ts'
+import { isNamed, type Placement, type SupplierKey, type SupplierOrder } from '../domain/supplier.ts'
 import { Failure, type FailureReason } from '../errors.ts'
 import type { Secret } from '../secret.ts'
 import { type Access, type Credentials, withoutSecrets } from './credentials.ts'
@@ -11,6 +11,7 @@ import {
   asCursor,
   asFlag,
   errorAnswer,
+  parseKey,
   type Read,
   readJson,
   refusalUnder2xx,
@@ -71,7 +72,7 @@ interface Got {
 /** Query parameters in the order in which they are sent; undefined values are not sent. */
 export type QueryParameters = [name: string | null, value: string | number | undefined][]
 
-/** A query for one page of one list. `items`: the path of the items in the answer. Default: the dialect's `paging.items`. */
+/** A query for one page of one list. `items`: the path of the items in the answer, in the setting `setting`; else `paging.items`. */
 export interface ListQuery {
   page?: number
   limit?: number
@@ -79,6 +80,7 @@ export interface ListQuery {
   cursor?: string
   filters: QueryParameters
   items?: string
+  setting?: string
   /** The path of a record's id, by which a record that cannot be read is named. */
   id?: string
 }
@@ -89,6 +91,9 @@ const BACKOFF_MS = 250
 
 /** A Retry-After up to this is waited for within the read. A longer one fails the read, because a caller waits for the answer. */
 const RETRY_AFTER_WAITED_MS = 5_000
+
+/** The longest answer about one record: with keys that are pictures, it may be as long as a page. */
+export const answerMaxBytes = ({ keys }: Dialect): number => (keys === undefined ? ANSWER_MAX_BYTES : PAGE_MAX_BYTES)
 
 /**
  * Reads one record.
@@ -101,7 +106,7 @@ export async function readOne<T>(
   path: string,
   read: (record: unknown, dialect: Dialect) => Read<T>,
 ): Promise<T | undefined> {
-  const got = await get(link, path, ANSWER_MAX_BYTES)
+  const got = await get(link, path, answerMaxBytes(link.dialect))
   if (got === 'absent') return undefined
   const data = unwrap(got.json, link.dialect)
   const record = data.ok ? read(data.value, link.dialect) : data
@@ -118,7 +123,7 @@ export async function readOne<T>(
 export async function readPage<T>(
   link: SupplierLink,
   path: string,
-  { page, limit, cursor, filters, items = link.dialect.paging.items, id: idPath }: ListQuery,
+  { page, limit, cursor, filters, items = link.dialect.paging.items, setting = 'paging.items', id: idPath }: ListQuery,
   read: (record: unknown, dialect: Dialect) => Read<T>,
 ): Promise<Page<T>> {
   const { paging, lists, envelope, flags } = link.dialect
@@ -140,8 +145,8 @@ export async function readPage<T>(
   const data = unwrap(json, link.dialect, lists.data ?? envelope.data)
   if (!data.ok) throw unreadable(data, requestId)
   const bare = page === undefined && Array.isArray(data.value)
-  const records = bare ? data.value : valueAt(data.value, items)
-  if (!Array.isArray(records)) throw unreadable(unreadField('paging.items', items, records), requestId)
+  const records = bare ? data.value : listAt(data.value, items)
+  if (!Array.isArray(records)) throw unreadable(unreadField(setting, items, records), requestId)
 
   const result: Page<T> = { items: [], unreadable: [], more: undefined, requestId }
   for (const [index, record] of records.entries()) {
@@ -180,6 +185,45 @@ function placeOf({ kind, first }: Dialect['paging'], page: number, size: number)
   if (kind !== 'cursor') return first + (page - 1) * (kind === 'offset' ? size : 1)
   if (page === 1) return undefined
   throw new Failure('internal', `page ${page} can only be asked for by the cursor that the page before it names`)
+}
+
+/** The most pages of keys that are read of one order: the list of a supplier may have no end. */
+const KEY_PAGES_MAX = 1_000
+
+/**
+ * Reads the keys of an order where a second read brings them. Only a completed order is asked for, so that one request is enough
+ * for most orders. All or nothing: one unreadable key or page makes the order unreadable.
+ *
+ * @param id the id of the order as one segment of a path
+ * @returns the order without keys where the supplier knows none yet
+ * @throws Failure as `readPage` does; `unavailable` naming the first key that cannot be read
+ */
+export async function withKeys(link: SupplierLink, order: SupplierOrder, id: string): Promise<SupplierOrder> {
+  const { path = null, paged = false, items = '' } = link.dialect.keys ?? {}
+  if (path === null || order.status !== 'completed') return order
+  const keys = new Map<string, SupplierKey>()
+  let cursor: string | undefined
+  for (let page = 1; page <= KEY_PAGES_MAX; page += 1) {
+    const at = paged ? { page, ...(cursor !== undefined && { cursor }) } : {}
+    const query = { ...at, filters: [], items, setting: 'keys.items' }
+    const read = await readPage(
+      link,
+      path.replace('{id}', () => id),
+      query,
+      parseKey,
+    ).catch((error: unknown) => {
+      if (error instanceof Failure && error.reason === 'not_found') return undefined
+      throw error
+    })
+    const [unread] = read?.unreadable ?? []
+    if (unread) throw unreadable(unread, unread.requestId)
+    cursor = read?.next
+    const known = keys.size
+    for (const key of read?.items ?? []) keys.set(key.reveal(), key)
+    // A supplier that knows no pages answers the first one again.
+    if (keys.size === known || read?.more === false || keys.size >= (order.quantity ?? Number.POSITIVE_INFINITY)) break
+  }
+  return { ...order, keys: [...keys.values()] }
 }
 
 /**
@@ -407,7 +451,7 @@ export const NO_JSON: UnreadField = {
 export const NO_KEYS = 'no key of a completed order'
 
 /** The settings of keys: only an order with keys shows that keys can be read. */
-const OF_KEYS = /^order\.key/
+const OF_KEYS = /^(order\.key|keys\.)/
 
 /** Most orders without keys that are remembered. When more come, all are forgotten. The only harm is one more pause of buying. */
 const ALONE_MAX = 1_000
@@ -485,12 +529,12 @@ export async function watchRecord<T>(
   return record
 }
 
-/** Notes whether an order and its keys could be read; only a read by id brings keys. @param keys the path of the keys */
+/** Notes whether an order and its keys could be read; only a read by id brings keys. */
 export async function watchOrder(
   answers: Answers,
   reading: Promise<SupplierOrder | undefined>,
   id: string,
-  keys: string,
+  { order: { keys: inOrder }, keys }: Dialect,
 ): Promise<SupplierOrder | undefined> {
   const request = 'GET /orders/{id}'
   const { judged, keylessAlone } = answers
@@ -504,7 +548,8 @@ export async function watchOrder(
   }
   judged.add(request)
   clear(answers, request, ({ setting }) => !OF_KEYS.test(setting))
-  const unread = { ...unreadField('order.keys', keys, undefined), seen: NO_KEYS }
+  const [setting, at] = keys?.path == null ? (['order.keys', inOrder] as const) : (['keys.items', keys.items] as const)
+  const unread = { ...unreadField(setting, at, undefined), seen: NO_KEYS }
   if (order.status === 'completed') note(answers, request, unread, { requestId: undefined, partly: false, id })
   return order
 }

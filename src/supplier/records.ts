@@ -4,12 +4,15 @@ import {
   errorKinds,
   eventNames,
   type FlagWords,
+  type KeyWords,
+  listAt,
   parentOf,
   valueAt,
 } from '../dialect/dialect.ts'
 import { plainText, withoutKeys } from '../domain/free-text.ts'
+import { type KeyType, normalKey, pairText, readKey, type StoredKeyType, secretsOf } from '../domain/licence-key.ts'
 import { decimalsOf, parseDecimal, parseScaled } from '../domain/money.ts'
-import type { EventName, SupplierBalance, SupplierOrder, SupplierWebhook } from '../domain/supplier.ts'
+import type { EventName, SupplierBalance, SupplierKey, SupplierOrder, SupplierWebhook } from '../domain/supplier.ts'
 import { Secret } from '../secret.ts'
 
 /** Reads the content of a success envelope. @param path the path of the content: pages may have another path than records */
@@ -81,13 +84,13 @@ export function parseOrder(record: unknown, dialect: Dialect): Read<SupplierOrde
   const currency = may(order.currency, asCurrency) ?? dialect.money.currency
   const instant = asInstant(dialect)
   const statusWord = need(order.status, asId, '')
-  const keys = may(order.keys, asKeys(order.keyText ?? '')) ?? []
-  const texts = keys.map((key) => key.reveal())
+  const keys = keysAt(record, dialect)
+  const texts = keys.ok ? keys.value.flatMap((key) => secretsOf(key.type, key.reveal())) : []
   const asSaid = (value: unknown): string | undefined => {
     const text = asText(value)
     return text === undefined ? undefined : withoutKeys(text, texts)
   }
-  return result<SupplierOrder>({
+  const read = result<SupplierOrder>({
     id: need(order.id, asId, ''),
     externalOrderId: may(order.externalOrderId, asText),
     ...defined({ productId: may(order.productId, asId), quantity: may(order.quantity, asCount) }),
@@ -96,7 +99,7 @@ export function parseOrder(record: unknown, dialect: Dialect): Read<SupplierOrde
     statusWord,
     ...defined({ amountMinor: may(order.amount, asAmount(dialect, currency)) }),
     currency,
-    keys,
+    keys: keys.ok ? keys.value : [],
     ...defined({
       failureCode: may(order.failureCode, asSaid),
       failureMessage: may(order.failureMessage, asSaid),
@@ -104,6 +107,64 @@ export function parseOrder(record: unknown, dialect: Dialect): Read<SupplierOrde
       updatedAt: may(order.updatedAt, instant),
     }),
   })
+  return read.ok && !keys.ok ? keys : read
+}
+
+/** Reads the keys that the record of an order has. All or nothing: an order with an unreadable key is unreadable. */
+function keysAt(record: unknown, dialect: Dialect): Read<SupplierKey[]> {
+  const { order } = dialect
+  const list = (dialect.keys?.path == null ? listAt(record, order.keys) : []) ?? []
+  if (!Array.isArray(list)) return unreadField('order.keys', order.keys, list)
+  const keys: SupplierKey[] = []
+  for (const item of list) {
+    const key = parseKey(item, dialect)
+    if (!key.ok) return dialect.keys === undefined ? unreadField('order.keys', order.keys, list) : key
+    keys.push(key.value)
+  }
+  return { ok: true, value: keys }
+}
+
+/** Reads one key, with what it is. */
+export function parseKey(record: unknown, { order, keys }: Dialect): Read<SupplierKey> {
+  const at = keys?.text ?? order.keyText ?? ''
+  const value = valueAt(record, at)
+  if (!keys) {
+    const key = asSecret(value)
+    return key ? { ok: true, value: key } : unreadField('order.keyText', at, value)
+  }
+  const type = typeof keys.type === 'string' ? keys.type : typeOf(record, keys.type)
+  if (typeof type === 'object') return type
+  if (typeof value !== 'string') return unreadField('keys.text', at, value)
+  const key = readKey(type, value)
+  if ('seen' in key) return { ok: false, field: nameOf(at), setting: 'keys.text', seen: key.seen }
+  if (keys.second !== null) return withSecond(record, type, key.text, keys.second)
+  return { ok: true, value: sealed(type, key.text) }
+}
+
+const sealed = (type: StoredKeyType, text: string): SupplierKey =>
+  type === 'text' ? new Secret(text) : Object.assign(new Secret(text), { type })
+
+/** Returns what a key is by the supplier's word for it. Only a value that looks like such a word is shown: it might be the key. */
+function typeOf(
+  record: unknown,
+  { path, words }: Extract<KeyWords['type'], object>,
+): KeyType | (Read<never> & { ok: false }) {
+  const word = textAt(record, path) ?? ''
+  if (Object.hasOwn(words, word) && words[word] !== undefined) return words[word]
+  const value = valueAt(record, path)
+  const seen = /^[a-z][a-z/+._ -]{0,39}$/i.test(word) ? seenText(value) : shapeText(value)
+  return { ok: false, field: nameOf(path), setting: 'keys.type', seen }
+}
+
+/** Joins a key and its second part. A key that states none is alone, but a path that leads nowhere sells no card without its PIN. */
+function withSecond(record: unknown, type: KeyType, first: string, { path, labels }: NonNullable<KeyWords['second']>) {
+  const value = valueAt(record, path)
+  const isNone = value === null || value === '' || (value === undefined && type !== 'text')
+  if (isNone) return { ok: true as const, value: sealed(type, first) }
+  const texts = [first, value].map((one) => (typeof one === 'string' ? normalKey(one) : ''))
+  const isPair = type === 'text' && texts.every((text) => text !== '' && !text.includes('\n'))
+  if (!isPair) return unreadField('keys.second', path, value)
+  return { ok: true as const, value: sealed('pair', pairText(labels, texts)) }
 }
 
 export function parseBalance(record: unknown, dialect: Dialect): Read<SupplierBalance> {
@@ -150,13 +211,6 @@ function defined<T extends object>(fields: T): { [K in keyof T]?: Exclude<T[K], 
 
 const asSecret = (value: unknown): Secret | undefined =>
   typeof value === 'string' && value !== '' ? new Secret(value) : undefined
-
-/** All or nothing: an order with an unreadable key is unreadable. */
-const asKeys = (path: string) => (value: unknown) => {
-  if (!Array.isArray(value)) return undefined
-  const keys = value.map((item) => asSecret(valueAt(item, path))).filter((key) => key !== undefined)
-  return keys.length === value.length ? keys : undefined
-}
 
 /** Reads our names of the events. Unknown events are dropped, because the supplier may add events. */
 const asEvents =
@@ -207,7 +261,7 @@ export function seenText(value: unknown): string {
 }
 
 /** Settings whose paths lead to secrets: only the type and length of a value there is shown. */
-const SECRET = ['order.keys', 'order.keyText', 'webhook.secret']
+const SECRET = ['order.keys', 'order.keyText', 'keys.items', 'keys.text', 'keys.second', 'webhook.secret']
 
 function shapeText(value: unknown): string {
   if (value === undefined || value === null) return 'nothing'

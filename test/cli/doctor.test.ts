@@ -299,6 +299,22 @@ describe('doctor', () => {
     expect(of('public address')).toMatchObject([{ level: 'ok' }])
   })
 
+  it('warns where keys may be pictures, and no page could show them', async () => {
+    const { config } = await startSetUp()
+    const file = path.join(path.dirname(config), 'pictures.json')
+    const keys = { path: null, type: { path: 'type', words: { T: 'text', I: 'image' } } }
+    writeFileSync(file, JSON.stringify({ ...dialect, name: 'pictures', keys }))
+    const settings = JSON.parse(readFileSync(config, 'utf8'))
+    writeFileSync(config, JSON.stringify({ ...settings, supplier: { ...settings.supplier, dialect: file } }))
+    expect((await examine(config)).of('public address')).toMatchObject([
+      {
+        level: 'warn',
+        message: expect.stringContaining('waits for a person'),
+        fix: expect.stringContaining('publicUrl'),
+      },
+    ])
+  })
+
   it('says nothing of a webhook that delivers or is retired, and advises no other one where one of ours is there', async () => {
     const url = 'https://quayside.example/webhooks/supplier'
     const items = [

@@ -107,7 +107,7 @@ const groups: { why: string; words: Record<string, string> }[] = [
       status: 'alerts cli demo domain http observe sandbox storage top',
       total: 'storage',
       updated_at: 'sandbox',
-      url: 'cli inbox storage',
+      url: 'cli domain inbox keys storage',
     },
   },
   {

@@ -289,6 +289,16 @@ export const readCases: Case[] = [
     gives: { accepted: to('review', 'keys_not_text', { handOverHeldAt: NOW, note: says('no text') }, ['alert']) },
   },
   {
+    when: 'a key of the completed order is a picture, and no page can show it',
+    input: { ...read('completed', 2, 2), needPage: true } as PurchaseInput,
+    gives: kept('keys_not_text', 'set publicUrl'),
+  },
+  {
+    when: 'a key of the completed order is a picture that no page can show, and was seen on another line',
+    input: { ...read('completed', 2, 2, true), needPage: true } as PurchaseInput,
+    gives: kept('key_seen_elsewhere', 'another line'),
+  },
+  {
     when: 'a key of the failed order is a picture, and was seen on another line',
     input: read('failed', 3, 3, true, false),
     gives: {

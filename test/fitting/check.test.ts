@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { checkText } from '../../src/cli/dialect.ts'
-import { type Dialect, putAt } from '../../src/dialect/dialect.ts'
+import { type Dialect, dialectShape, putAt } from '../../src/dialect/dialect.ts'
 import { checkDialect, type DialectFinding, isFault, type SettingVerdict } from '../../src/fitting/check.ts'
 import { readSample, type Sample } from '../../src/fitting/sample.ts'
 import { openapiOf } from '../../src/sandbox/openapi.ts'
@@ -178,6 +178,21 @@ describe('a dialect that does not fit', () => {
     expect(of(findings, 'order.keys')).toMatchObject({ verdict: 'no_sample', value: 'no completed order yet' })
     const keyText = await check(sandbox.baseUrl, { ...contrary, order: { ...contrary.order, keyText: null } }, {})
     expect(of(keyText, 'order.keyText')).toMatchObject({ candidates: [{ path: 'letters', value: 'a text' }] })
+  })
+
+  test('keys of other types are judged by what the dialect says that they are', async () => {
+    const sandbox = await usedAccount(standard)
+    const typed = (keys: object, order = {}) =>
+      check(sandbox.baseUrl, dialectShape.parse({ ...standard, order: { ...standard.order, ...order }, keys }), {})
+    expect(of(await typed({ path: null }), 'keys.text')).toMatchObject({ verdict: 'read', value: 'what each key is' })
+    const pictures = of(await typed({ path: null, type: 'image' }), 'keys.text')
+    expect(pictures).toMatchObject({ verdict: 'unreadable', value: 'a text that is no base64' })
+    const later = await typed({ path: '/orders/{id}/keys' }, { keys: '' })
+    expect(of(later, 'keys.path')).toMatchObject({
+      verdict: 'no_sample',
+      value: expect.stringContaining('first order'),
+    })
+    expect(faults(later)).toEqual([])
   })
 
   test('an amount with an exponent is never read without it', async () => {

@@ -1,11 +1,13 @@
 /** The page of keys in the browser of a customer: on a phone and on a desk, with JavaScript and without, in light and in dark. */
-import { mkdirSync } from 'node:fs'
+import { mkdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import type { Page } from 'playwright-core'
 import { afterAll, describe, expect, test } from 'vitest'
 import { withdrawKeyPage } from '../../src/storage/key-pages.ts'
 import { closeBrowser, expectAccessible, hasBrowser, openPage, skipText } from '../support/browser.ts'
+import { PDF, PNG } from '../support/key-contents.ts'
 import { type KeyPageOptions, openKeyPage } from '../support/key-page.ts'
+import { ALL, CARD, LINK, openTyped } from '../support/typed-keys.ts'
 
 afterAll(closeBrowser)
 
@@ -57,6 +59,12 @@ const states: Record<string, (page: Page, options?: KeyPageOptions) => Promise<v
     await page.goto(url)
     await page.locator('form[method=post] button').click()
   },
+  typed: async (page, options) => {
+    const { app, url } = await openTyped(ALL, options)
+    await app.pass(MINUTE)
+    await page.goto(url)
+    await page.locator('form[method=post] button').click()
+  },
   withdrawn: async (page, options) => {
     const { app, url, open, orderId } = await openKeyPage(options)
     await app.pass(MINUTE)
@@ -103,6 +111,33 @@ describe.skipIf(!hasBrowser)(`the page of keys in a browser (${hasBrowser ? 'Chr
       await page.getByRole('button', { name: 'Copied' }).nth(place).waitFor()
       expect(await page.evaluate('navigator.clipboard.readText()')).toBe(key)
     }
+  })
+
+  test('shows a picture, downloads it and a file, and copies each of two parts and a link alone', async () => {
+    const { app, url } = await openTyped(ALL)
+    await app.pass(MINUTE)
+    const page = await openPage({ width: PHONE })
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
+    await page.goto(url)
+    expect(await page.locator('img').count()).toBe(0)
+    await page.getByRole('button', { name: 'Show the 4 keys' }).click()
+    expect(await page.locator('img').evaluate((one) => Reflect.get(one, 'naturalWidth'))).toBe(480)
+    for (const copied of [CARD.code, CARD.pin, LINK]) {
+      await page.getByRole('button', { name: 'Copy', exact: true }).first().click()
+      await expect.poll(() => page.evaluate('navigator.clipboard.readText()')).toBe(copied)
+    }
+    for (const [button, name, content] of [
+      ['Download the PNG', 'key-3.png', PNG],
+      ['Download the PDF', 'key-4.pdf', PDF],
+    ] as const) {
+      const [download] = await Promise.all([
+        page.waitForEvent('download'),
+        page.getByRole('button', { name: button }).click(),
+      ])
+      expect(download.suggestedFilename()).toBe(name)
+      expect(readFileSync(await download.path()).toString('base64')).toBe(content)
+    }
+    expect(await page.locator('img').count(), 'the page stays').toBe(1)
   })
 
   test('selects the key where the browser forbids to copy', async () => {

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { Caller } from '../../access/tokens.ts'
 import { holdReasons } from '../../domain/hold.ts'
 import { lineLabels, noMarginLabels, orderLabels } from '../../domain/labels.ts'
+import { storedKeyTypes } from '../../domain/licence-key.ts'
 import { type Earning, orderStates } from '../../domain/store-order.ts'
 import { Failure } from '../../errors.ts'
 import { cancelOrder } from '../../ordering/actions.ts'
@@ -117,6 +118,15 @@ export const keysUrl = z.string().meta({
   examples: ['https://quayside.example/k/…'],
 })
 
+const typed = {
+  type: z
+    .enum(storedKeyTypes)
+    .describe('What it is; of an `image` or a `file` the text is the address of the page of keys'),
+  parts: z
+    .array(z.object({ label: z.string(), text: z.string() }))
+    .optional()
+    .describe('Of a `pair`: both texts'),
+}
 const Line = component('OrderLine', {
   ...line,
   name,
@@ -124,6 +134,12 @@ const Line = component('OrderLine', {
     .array(z.string())
     .optional()
     .describe('The licence keys that were handed over; only for a token with the scope `keys`'),
+  typedKeys: z
+    .array(
+      z.object({ ...typed, text: z.string() }).meta({ id: 'TypedKey', description: 'A licence key with what it is' }),
+    )
+    .optional()
+    .describe('The same keys with their types; absent where all are plain text'),
   keysOpened: z.array(KeyOpening).describe('Of each key that the customer opened on the page of keys'),
   purchases: z.array(Purchase).describe('What was bought for it at the supplier, and what is to be bought'),
 })
@@ -260,6 +276,7 @@ const Revealed = z.object({
           purchaseId: z.string(),
           ordinal: z.int(),
           key: z.string(),
+          ...typed,
           begunAt: maybeAt,
           handedOverAt: maybeAt,
         }),

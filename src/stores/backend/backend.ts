@@ -83,6 +83,10 @@ export function backendStore(options: BackendOptions): Store {
   const push = (callback: Callback): Promise<PushResult> =>
     post(callback, (body, signal) => discard(body, signal).then(() => CONFIRMED))
 
+  /** A backend that takes keys gets the link in place of each key that is no text. */
+  const linked = (keys: string[], { keysUrl }: OfKeys) =>
+    options.deliver === 'link' || keysUrl === undefined ? [] : keys.map(() => keysUrl)
+
   const report = (update: Pushed<StoreUpdate> & { keys?: string[] }) => push({ ...update, data: dataOf(update) })
 
   return {
@@ -96,7 +100,7 @@ export function backendStore(options: BackendOptions): Store {
         }),
       ),
     deliver: options.deliver,
-    fulfil: ({ by, keys, ...update }) => report({ ...update, keys: by === 'link' ? [] : keys }),
+    fulfil: ({ by, keys, ...update }) => report({ ...update, keys: by === 'link' ? linked(keys, update) : keys }),
     reportFailure: report,
     reportHeld: report,
     reportResumed: report,
