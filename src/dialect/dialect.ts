@@ -106,6 +106,9 @@ export type ErrorKind = (typeof errorKinds)[number]
 /** Words that Quayside and a dialect share: the events, and the states of a supplier order. */
 export { type EventName, eventNames, type OrderStatus }
 
+/** What `signature.string` is where nothing is signed, and the header has the secret itself. */
+export const SECRET_ALONE = 'secret'
+
 const shape = z.strictObject({
   /** Name of the file without its ending. */
   name: z.string().min(1),
@@ -149,7 +152,7 @@ const shape = z.strictObject({
      * What is signed; left out: `{timestamp}.{body}`. `{id}` is the value of `deliveryIdHeader`. `secret`: nothing is signed, the
      * header has the secret itself.
      */
-    string: z.enum(['{timestamp}.{body}', '{body}', '{id}.{timestamp}.{body}', 'secret']).optional(),
+    string: z.enum(['{timestamp}.{body}', '{body}', '{id}.{timestamp}.{body}', SECRET_ALONE]).optional(),
     /** The digest of the MAC; left out: SHA-256. */
     mac: z.enum(['sha256', 'sha512']).optional(),
     /** How the secret is written; left out: its UTF-8 bytes are the key. `base64`: its decoded bytes are, a `whsec_` before it left out. */
@@ -448,6 +451,11 @@ function contradictions(dialect: z.infer<typeof shape>): [path: string, message:
       string.includes('{id}') && signature.deliveryIdHeader === null,
       'signature.deliveryIdHeader',
       'is part of the signed string',
+    ],
+    [
+      string === SECRET_ALONE && (signature.mac !== undefined || signature.secret !== undefined),
+      'signature.string',
+      'is secret, where nothing is signed: leave signature.mac and signature.secret out',
     ],
     [
       (event.name === '') === (event.header === undefined),

@@ -95,7 +95,7 @@ type Opened = DeliveryReading | { kind: 'sealed'; error: unknown }
 function readRow(deps: ProcessDeps, row: Delivery): Opened {
   try {
     const body = deps.vault.open({ table: 'deliveries', row: row.id }, row.ciphertext, row.keyId)
-    return readerOf(row.source, deps.dialect, deps.storeSources ?? [])(body)
+    return readerOf(row.source, deps.dialect, deps.storeSources ?? [])(body, row.eventHeader)
   } catch (error) {
     return { kind: 'sealed', error }
   }
@@ -122,9 +122,11 @@ async function decide(deps: ProcessDeps, row: Delivery, reading: Opened): Promis
     }
     case 'sealed':
       throw reading.error
-    default:
+    default: {
       // The supplier may add events; their meaning is not known here.
-      return { set: { state: 'ignored', finishedAt, lastError: 'an event that is not known' }, changes: [] }
+      const name = row.eventHeader === null ? '' : `: ${JSON.stringify(row.eventHeader)}`
+      return { set: { state: 'ignored', finishedAt, lastError: `an event that is not known${name}` }, changes: [] }
+    }
   }
 }
 

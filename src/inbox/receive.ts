@@ -121,7 +121,7 @@ export async function openInbox(deps: ReceiveDeps) {
       return { outcome: 'retired' }
     }
     if (verified.signedAt !== null) staleness.sawFresh()
-    const receipt = await storeDelivery(deps, source, verified, body, receivedAt)
+    const receipt = await storeDelivery(deps, source, receivedAt, verified, body)
     countReceived(receipt.outcome, source.state === 'replaced' ? 'replaced_webhook' : '')
     return receipt
   }
@@ -176,9 +176,9 @@ function countIn(kinds: Map<string, Traffic>, kind: string, at: number): void {
 async function storeDelivery(
   deps: ReceiveDeps,
   { id: source }: Source,
-  { deliveryId, mac, signedAt }: DeliveryProof,
-  body: Buffer,
   receivedAt: number,
+  { deliveryId, mac, signedAt, notBefore = receivedAt, eventHeader }: DeliveryProof,
+  body: Buffer,
 ): Promise<Receipt> {
   const { db, vault, newId } = deps
   const id = newId()
@@ -196,7 +196,8 @@ async function storeDelivery(
       ciphertext,
       keyId,
       state: 'stored',
-      notBefore: receivedAt,
+      notBefore,
+      eventHeader,
     }),
   ])
   deps.count('deliveries')

@@ -25,8 +25,12 @@ export interface Source {
   verify(request: StoreRequest, now: number): SourceVerification
 }
 
-/** Reads from an authentic body what the delivery is about. Status and amounts are read from the supplier or store instead. */
-export type ReadDelivery = (body: Buffer) => DeliveryReading
+/**
+ * Reads from an authentic body what the delivery is about. Status and amounts are read from the supplier or store instead.
+ *
+ * @param named the event by a header, which no signature covers: it only chooses what is read
+ */
+export type ReadDelivery = (body: Buffer, named?: string | null) => DeliveryReading
 
 export interface StoreSource extends Source {
   read: ReadDelivery
@@ -42,6 +46,10 @@ export interface DeliveryProof {
   mac: Buffer
   /** Epoch milliseconds; null where the signature covers no time. Such a delivery is never stale. */
   signedAt: number | null
+  /** Epoch milliseconds, before which nothing acts on the delivery; left out: the time of its receipt. */
+  notBefore?: number | undefined
+  /** The event by a header, which no signature covers; left out where the body names it. */
+  eventHeader?: string | undefined
 }
 
 export type SourceVerification =
@@ -84,11 +92,21 @@ export async function supplierSources(
         if (!verified.valid && verified.reason !== 'stale') {
           return { outcome: 'not_authentic', reason: verified.reason }
         }
-        const { valid, deliveryId, mac, timestampMs } = verified
-        return { outcome: valid ? 'authentic' : 'stale', deliveryId, mac, signedAt: timestampMs }
+        const { valid, deliveryId, mac, timestampMs, notBefore } = verified
+        const eventHeader = eventHeaderIn(headers, dialect)
+        const outcome = valid ? 'authentic' : 'stale'
+        return { outcome, deliveryId, mac, signedAt: timestampMs, notBefore, eventHeader }
       },
     }
   })
+}
+
+/** Longest name of an event; a longer one is none that a dialect has. */
+const EVENT_MAX_LENGTH = 200
+
+function eventHeaderIn(headers: Headers, { event }: Dialect): string | undefined {
+  const [name, ...others] = (event.header === undefined ? undefined : headers[event.header]) ?? []
+  return others.length > 0 ? undefined : name?.slice(0, EVENT_MAX_LENGTH)
 }
 
 /**
@@ -98,7 +116,7 @@ export async function supplierSources(
  * @throws Error when the configuration no longer has the store
  */
 export function readerOf(source: string, dialect: Dialect, stores: readonly StoreSource[]): ReadDelivery {
-  if (!source.startsWith(STORE_SOURCES)) return (body) => readDelivery(body, dialect)
+  if (!source.startsWith(STORE_SOURCES)) return (body, named) => readDelivery(body, dialect, named)
   const store = stores.find(({ id }) => id === source)
   if (!store) throw new Error(`the configuration has no store that sends as ${source}`)
   return store.read

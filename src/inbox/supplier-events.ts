@@ -37,12 +37,14 @@ export type HandlerDeps = Pick<Context, 'db' | 'now' | 'newId'>
 /**
  * Reads the event and the ids from the body of an authentic delivery, and nothing else. A status, an amount or a key in the
  * body is ignored, because a GET request to the supplier decides.
+ *
+ * @param named the value of the header that names the event, where the dialect has one
  */
-export function readDelivery(body: Buffer, { event: paths }: Dialect): DeliveryReading {
+export function readDelivery(body: Buffer, { event: paths }: Dialect, named?: string | null): DeliveryReading {
   const json = readJson(body)
   if (json === undefined) return { kind: 'unreadable', why: 'the body is not JSON' }
-  const name = textAt(json, paths.name)
-  if (name === undefined) return { kind: 'unreadable', why: `no event at ${paths.name}` }
+  const name = paths.header === undefined ? textAt(json, paths.name) : named
+  if (!name) return { kind: 'unreadable', why: `no event at ${paths.header ?? paths.name}` }
   const event = eventNames.find((known) => paths.names[known] === name)
   if (event === undefined) return { kind: 'unknown_event' }
   if (event === 'balance.low') return { kind: 'balance', event }

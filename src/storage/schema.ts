@@ -807,6 +807,8 @@ export const deliveries = sqliteTable(
     finishedAt: instant('finished_at'),
     /** The reference that an order of the supplier was announced with. */
     externalOrderId: text('external_order_id'),
+    /** The event in the supplier's word, where a header has it. No signature covers it. */
+    eventHeader: text('event_header'),
   },
   (t) => [
     uniqueIndex('deliveries_once').on(t.source, t.deliveryId, t.bodyHmac),

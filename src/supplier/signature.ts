@@ -1,5 +1,5 @@
 import { createHash, createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto'
-import type { Dialect } from '../dialect/dialect.ts'
+import { type Dialect, SECRET_ALONE } from '../dialect/dialect.ts'
 import { Failure } from '../errors.ts'
 import type { Secret } from '../secret.ts'
 import { asInstant, readJson, textAt } from './records.ts'
@@ -8,9 +8,15 @@ import { asInstant, readJson, textAt } from './records.ts'
 export interface Signed {
   /** The supplier's id of the delivery, else the event's id in its body, else the hex SHA-256 of the signed bytes. */
   deliveryId: string
-  timestampMs: number
-  /** The 32 bytes of the signature: equal for equal deliveries in any encoding. */
+  /** Null where no time is signed: the delivery is as old as its receipt, and never stale. */
+  timestampMs: number | null
+  /**
+   * 32 bytes that are equal for equal deliveries in any encoding: the MAC, of SHA-512 its first half. Where no time is signed, an
+   * HMAC-SHA256 of the body and the moment of receipt, see `MOMENT_MS`.
+   */
   mac: Buffer
+  /** Epoch milliseconds: the end of the moment in which equal deliveries without a signed time are one. */
+  notBefore?: number
   /** Index of the secret that matched. */
   secretIndex: number
 }
@@ -36,8 +42,9 @@ export interface SignedRequest {
 /**
  * Verifies that a delivery is authentic and fresh.
  *
- * The signature is HMAC-SHA256 over the timestamp text, a dot and the raw body. All secrets and all candidates are always
- * tried, so that the time taken reveals nothing.
+ * The signature is an HMAC over what `signature.string` says, by default the timestamp text, a dot and the raw body. A secret that
+ * stands in the header itself is compared by its digest. All secrets and all candidates are always tried, so that the time
+ * taken reveals nothing.
  *
  * @see Reseller API v1.1, section 6, signature rules 1-3
  */
@@ -46,13 +53,17 @@ export function verify({ dialect, secrets, headers, body, nowMs }: SignedRequest
   const head = readHeaders(layout, headers)
   if ('reason' in head) return { valid: false, reason: head.reason }
   const { parts, id } = head
+  const { string = '{timestamp}.{body}', mac: digestName = 'sha256' } = layout
 
   // Node reads header bytes as latin1. Written back as latin1, they are the bytes that were signed.
-  const message = [Buffer.from(`${parts.timestamp}.`, 'latin1'), body]
+  const message = [Buffer.from(leadOf(string, parts.timestamp, id), 'latin1'), body]
   let secretIndex = -1
   let mac: Buffer | undefined
   for (const [index, secret] of secrets.entries()) {
-    const expected = message.reduce((hmac, bytes) => hmac.update(bytes), createHmac('sha256', secret)).digest()
+    const expected =
+      string === SECRET_ALONE
+        ? createHash('sha256').update(secret.export()).digest()
+        : message.reduce((hmac, bytes) => hmac.update(bytes), createHmac(digestName, secret)).digest()
     for (const candidate of parts.candidates) {
       const equal = timingSafeEqual(expected, candidate)
       if (equal && mac === undefined) {
@@ -61,15 +72,36 @@ export function verify({ dialect, secrets, headers, body, nowMs }: SignedRequest
       }
     }
   }
-  if (!mac) return { valid: false, reason: 'mismatch' }
+  const secret = secrets[secretIndex]
+  if (!mac || !secret) return { valid: false, reason: 'mismatch' }
 
+  if (!string.includes('{timestamp}')) {
+    const moment = Math.floor(nowMs / MOMENT_MS)
+    const seen = createHmac('sha256', secret).update(`${moment}.`).update(body).digest()
+    const deliveryId = id ?? eventIdIn(body, dialect) ?? seen.toString('hex')
+    const notBefore = (moment + 1) * MOMENT_MS
+    return { valid: true, deliveryId, timestampMs: null, mac: seen, notBefore, secretIndex }
+  }
   const timestampMs = readTimestamp(parts.timestamp, layout.timestampUnit)
   if (timestampMs === undefined) return { valid: false, reason: 'timestamp_malformed' }
   const digest = () => message.reduce((hash, bytes) => hash.update(bytes), createHash('sha256')).digest('hex')
   const deliveryId = id ?? eventIdIn(body, dialect) ?? digest()
-  const signed = { deliveryId, timestampMs, mac, secretIndex }
+  const signed = { deliveryId, timestampMs, mac: mac.subarray(0, 32), secretIndex }
   const stale = Math.abs(nowMs - timestampMs) > layout.toleranceSeconds * 1_000
   return stale ? { ...signed, valid: false, reason: 'stale' } : { ...signed, valid: true }
+}
+
+/**
+ * Without a signed time, nothing but its body tells a repeat from news, and news may look the same: "product p1 has changed". So
+ * equal bodies are one delivery only within this time, and it is acted on at the end of it: the read that it causes comes after
+ * all of them, and nothing is lost. Whoever sends a captured delivery again and again causes one read in this time.
+ */
+const MOMENT_MS = 2_000
+
+/** What is signed in front of the body. */
+function leadOf(string: Exclude<Layout['string'], undefined>, timestamp: string, id = ''): string {
+  if (string === '{timestamp}.{body}') return `${timestamp}.`
+  return string === '{id}.{timestamp}.{body}' ? `${id}.${timestamp}.` : ''
 }
 
 /** The fault in the headers of a delivery; undefined when only the body can show a fault. */
@@ -82,20 +114,23 @@ export function faultOfHeaders(
 }
 
 type HeaderFault = 'missing_signature' | 'missing_timestamp' | 'malformed'
+type Layout = Dialect['signature']
 
 function readHeaders(
-  layout: Dialect['signature'],
+  layout: Layout,
   headers: SignedRequest['headers'],
 ): { parts: Parts; id: string | undefined } | { reason: HeaderFault } {
   const written = only(headers[layout.header])
   if (written === undefined) return { reason: 'missing_signature' }
-  const carried = layout.timestamp.in === 'header' ? only(headers[layout.timestamp.header]) : { text: '' }
+  const { timestamp } = layout
+  const carried = timestamp.in === 'header' && timestamp.header !== '' ? only(headers[timestamp.header]) : { text: '' }
   if (carried === undefined) return { reason: 'missing_timestamp' }
   const id = layout.deliveryIdHeader === null ? undefined : only(headers[layout.deliveryIdHeader])
   if (written === 'repeated' || carried === 'repeated' || id === 'repeated') return { reason: 'malformed' }
   const parts = readSignature(layout, written.text, carried.text)
-  if (!parts) return { reason: 'malformed' }
-  return { parts, id: id && ID_FORM.test(id.text) ? id.text : undefined }
+  const known = id && ID_FORM.test(id.text) ? id.text : undefined
+  if (!parts || (known === undefined && layout.string?.startsWith('{id}'))) return { reason: 'malformed' }
+  return { parts, id: known }
 }
 
 /**
@@ -110,14 +145,18 @@ function eventIdIn(body: Buffer, { eventId }: SignedRequest['dialect']): string 
 }
 
 /**
- * The key of a signing secret, as UTF-8 bytes.
+ * The key of a signing secret: its UTF-8 bytes, or the bytes that its base64 stands for, a `whsec_` before it left out.
  *
- * @throws Failure `invalid` when the secret is shorter than 24 bytes or padded with white space: it was not copied correctly
+ * @throws Failure `invalid` when the secret is not base64 where it must be, is shorter than 24 bytes or padded with white space: it
+ *   was not copied correctly
  */
-export function signingKey(secret: Secret): KeyObject {
+export function signingKey(secret: Secret, form: Layout['secret'] = 'utf8'): KeyObject {
   const text = secret.reveal()
   if (text !== text.trim()) throw new Failure('invalid', 'the signing secret begins or ends with white space')
-  const bytes = Buffer.from(text, 'utf8')
+  const encoded = text.replace(/^whsec_/, '')
+  const bytes = Buffer.from(form === 'base64' ? encoded : text, form)
+  if (form === 'base64' && bytes.toString('base64').replace(/=+$/, '') !== encoded.replace(/=+$/, ''))
+    throw new Failure('invalid', 'the signing secret is not base64, as signature.secret of the dialect says')
   if (bytes.length < 24) throw new Failure('invalid', 'the signing secret is shorter than 24 bytes')
   return createSecretKey(bytes)
 }
@@ -137,7 +176,7 @@ interface Parts {
   candidates: Buffer[]
 }
 
-function readSignature(layout: Dialect['signature'], text: string, carried: string): Parts | undefined {
+function readSignature(layout: Layout, text: string, carried: string): Parts | undefined {
   if (text.length > HEADER_MAX_LENGTH) return undefined
   const timestamps: string[] = []
   const texts: string[] = []
@@ -153,27 +192,35 @@ function readSignature(layout: Dialect['signature'], text: string, carried: stri
   const [timestamp] = timestamps
   if (timestamp === undefined || timestamps.length > 1 || timestamp.length > TIMESTAMP_MAX_LENGTH) return undefined
   if (texts.length === 0 || texts.length > CANDIDATES_MAX) return undefined
-  const candidates = texts.map((encoded) => decode(encoded, layout.encoding)).filter((bytes) => bytes !== undefined)
+  const candidates = texts.map((encoded) => decode(encoded, layout)).filter((bytes) => bytes !== undefined)
   return candidates.length === texts.length ? { timestamp, candidates } : undefined
 }
 
 /**
- * Shapes of 32 encoded bytes. The last base64 character carries only four bits: only the 16 characters for these are accepted,
- * so that a signature has one spelling. Node's decoders accept trailing junk, so the shape is checked first.
+ * Shapes of 32 and of 64 encoded bytes. The last base64 character carries only four bits, or two: only the characters for these are
+ * accepted, so that a signature has one spelling. Node's decoders accept trailing junk, so the shape is checked first.
  */
 const SHAPES = {
-  hex: /^[0-9a-f]{64}$/,
-  base64: /^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$/,
-  base64url: /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/,
-} satisfies Record<Dialect['signature']['encoding'], RegExp>
+  sha256: {
+    hex: /^[0-9a-f]{64}$/,
+    base64: /^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$/,
+    base64url: /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/,
+  },
+  sha512: {
+    hex: /^[0-9a-f]{128}$/,
+    base64: /^[A-Za-z0-9+/]{85}[AQgw]==$/,
+    base64url: /^[A-Za-z0-9_-]{85}[AQgw]$/,
+  },
+} satisfies Record<string, Record<Layout['encoding'], RegExp>>
 
-function decode(encoded: string, encoding: Dialect['signature']['encoding']): Buffer | undefined {
+function decode(encoded: string, { string, mac = 'sha256', encoding }: Layout): Buffer | undefined {
+  if (string === SECRET_ALONE) return createHash('sha256').update(encoded, 'latin1').digest()
   const text = encoding === 'hex' ? encoded.toLowerCase() : encoded
-  return SHAPES[encoding].test(text) ? Buffer.from(text, encoding) : undefined
+  return SHAPES[mac][encoding].test(text) ? Buffer.from(text, encoding) : undefined
 }
 
 /** Reads exactly the digits of an instant of this century; `Number` alone would accept `0x…`, `1e9` and the empty text. */
-function readTimestamp(text: string, unit: Dialect['signature']['timestampUnit']): number | undefined {
+function readTimestamp(text: string, unit: Layout['timestampUnit']): number | undefined {
   if (unit === 'iso') return asInstant({ instants: 'iso' })(text)
   if (unit === 's') return /^[1-9]\d{9}$/.test(text) ? Number(text) * 1_000 : undefined
   return /^[1-9]\d{12}$/.test(text) ? Number(text) : undefined
