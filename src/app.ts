@@ -296,7 +296,7 @@ async function openTools(base: Base, { supplier, signing }: Partners, runtime: R
   })
   const workers = alerting.work.map((run) => createWorker('alerts', run, { log, stopped: runtime.isStopping }))
   const captures = createCaptures({ ...own, vault })
-  const webhooks = webhookActions({ ...own, vault, supplier, publicUrl, inbox })
+  const webhooks = webhookActions({ ...own, vault, supplier, publicUrl, inbox, dialect: config.dialectFacts })
   const context = {
     ordering,
     config,

@@ -34,6 +34,7 @@ export const failureReasons = {
   ignored: 'the listing is ignored',
   key_known: 'a purchase has this licence key already',
   keys_of_another_order: 'the purchase has keys of another order of the supplier',
+  made_by_hand: "webhooks are made in the supplier's dashboard: make one there, then add it",
   new_database_uncompared: 'the database is new, and the orders of the supplier were not compared with it yet',
   no_answer: 'the supplier gave no whole answer',
   no_api: 'the process is a worker, and has no API: ask a web process',

@@ -137,7 +137,10 @@ export async function setUpOf(config: Config, made: readonly string[] = []) {
       if (config.publicUrl === null) throw new Failure('invalid', 'the configuration has no publicUrl')
       const wanted = `${config.publicUrl}/webhooks/supplier`
       const known = (await db.query(allWebhooks())).find(({ url }) => url === wanted)
-      return known ?? createWebhook({ db, vault, supplier, now, newId }, config.publicUrl, 'init')
+      return (
+        known ??
+        createWebhook({ db, vault, supplier, now, newId, dialect: config.dialectFacts }, config.publicUrl, 'init')
+      )
     },
     /** Makes a token of role `store` with the scopes `orders` and `keys`. */
     createStoreToken: async (store: string, name: string): Promise<Secret> => {

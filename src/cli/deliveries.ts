@@ -1,3 +1,4 @@
+import { readText } from '../config/config.ts'
 import { printable, wrap } from '../domain/text-layout.ts'
 import type { CommandRow } from './command.ts'
 import { deliveryExport } from './exports.ts'
@@ -90,7 +91,7 @@ const WEBHOOK_URL = { '--url <address>': 'where deliveries go (default: under th
 
 /** The commands for webhooks, to which the supplier sends its deliveries. Signing secrets stay with the service. */
 export const webhooks: CommandRow[] = [
-  { command: 'webhooks', about: 'where the supplier sends deliveries: list, create, rotate, retire, check' },
+  { command: 'webhooks', about: 'where the supplier sends deliveries: list, create, add, rotate, retire, check' },
   {
     command: 'webhooks list',
     about: 'webhooks of ours at the supplier',
@@ -115,6 +116,26 @@ export const webhooks: CommandRow[] = [
     body: ['url'],
     text: (webhook) =>
       `Created ${cell(webhook.id)}; its secret is kept sealed.\nDeliveries go to ${cell(webhook.url)}\n`,
+  },
+  {
+    command: 'webhooks add',
+    about: "keep the secret of a webhook made in the supplier's dashboard",
+    options: {
+      '--secret-file <file>': { about: 'file that holds its signing secret', required: true },
+      ...WEBHOOK_URL,
+    },
+    help: `
+For a supplier whose webhooks people make in its dashboard. Each has an address
+of its own, which is printed: enter it there. A second one is for a rotation;
+both are valid until the old one is retired here.`,
+    examples: ['webhooks add --secret-file secret.txt'],
+    call: 'POST /webhooks/add',
+    body: ({ option, values }) => ({
+      ...values('url'),
+      secret: readText(option('secretFile') ?? '').replace(/\r?\n$/, ''),
+    }),
+    text: (webhook) =>
+      `Added ${cell(webhook.id)}; its secret is kept sealed.\nIts address in the dashboard is ${cell(webhook.url)}\n`,
   },
   {
     command: 'webhooks rotate',

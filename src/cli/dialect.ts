@@ -79,12 +79,15 @@ export function runDetect(io: Io, options: DetectOptions): number {
   const secret = signingKey(new Secret(readText(options.secretFile).replace(/\r?\n$/, '')))
   const found = detectSignature(readDelivery(options.delivery), secret)
   print(io, options.json, found, () => {
-    if (!found.fits) return lines(`No known layout fits: ${found.why}.`, io)
-    const { signature } = found
+    const tried = counted(found.tried, 'combination was tried', 'combinations were tried')
+    if (!found.fits) return lines(`No known layout fits: ${found.why}. ${tried}.`, io)
+    const { signature, others } = found
     const isNamed = signature.deliveryIdHeader !== null
     const id = isNamed ? 'deliveryIdHeader is the header whose name says so' : 'No header is named for a delivery ID'
-    const advice = lines(`It verifies. ${id}, and toleranceSeconds is the default: ask the supplier.`, io)
-    return `${JSON.stringify({ signature }, undefined, 2)}\n\n${advice}`
+    const advice = lines(`It verifies; ${tried}. ${id}, and toleranceSeconds is the default: ask the supplier.`, io)
+    const text = (one: typeof signature) => JSON.stringify({ signature: one }, undefined, 2)
+    const doubt = lines('This delivery fits the following too: the supplier must say which is meant.', io)
+    return [`${text(signature)}\n\n${advice}`, ...others.flatMap((one) => [doubt, `${text(one)}\n`])].join('')
   })
   return found.fits ? exitCodes.ok : exitCodes.failed
 }

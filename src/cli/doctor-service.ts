@@ -28,17 +28,18 @@ export async function meetService(options: ConnectionOptions, env: Io['env']): P
 
 export async function checkWebhooks({ io, config, report }: Visit, supplier: Supplier, service: Service) {
   try {
-    if (pathsOf(config.dialectFacts).webhooks === null) return
-    const theirs = (await supplier.webhooks()).items
+    const isByHand = pathsOf(config.dialectFacts).webhooks === null
+    const theirs = isByHand ? [] : (await supplier.webhooks()).items
     if ('fault' in service) {
-      report('warn', 'webhooks', `${theirs.length} at the supplier; only the running service knows which are ours`)
+      const there = isByHand ? "made in the supplier's dashboard" : `${theirs.length} at the supplier`
+      report('warn', 'webhooks', `${there}; only the running service knows which are ours`)
       return
     }
     const held = (await service.client.call('GET /webhooks')).items
     const ours = held.filter(({ state }) => state !== 'retired')
     const delivers = ({ lastReceivedAt }: Webhook) =>
       lastReceivedAt !== null && io.now() - Date.parse(lastReceivedAt) < DELIVERED_MS
-    const isThere = (own: Webhook) => delivers(own) || theirs.some(({ id }) => id === own.id)
+    const isThere = (own: Webhook) => isByHand || delivers(own) || theirs.some(({ id }) => id === own.id)
     const lost = ours.filter((own) => !isThere(own))
     const base = config.publicUrl === null ? undefined : new URL(config.publicUrl).origin
     const isOurs = (id: string, url: string) =>
@@ -63,7 +64,7 @@ type Webhook = Item<'GET /webhooks'>
 
 /** A webhook that brought a delivery within this time exists at the supplier, even if the supplier does not list it. */
 const DELIVERED_MS = 7 * 24 * 3_600_000
-const CREATE = `\`${commandLine('webhooks create')}\` makes one`
+const CREATE = `\`${commandLine('webhooks create')}\` makes one, or says how one is made by hand`
 const originOf = (url: string): string | undefined => (URL.canParse(url) ? new URL(url).origin : undefined)
 
 /** How long `doctor` waits for an answer. A healthy proxy, service or store answers much sooner. */

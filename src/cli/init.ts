@@ -116,8 +116,7 @@ async function setUp(plan: Plan, answers: Answers, offline: boolean) {
     const token = storeId === null ? null : await open.createStoreToken(storeId, `${answers.storeName} (first)`)
     const secret = storeId === null ? null : await open.callbackSecret(storeId)
     // The webhook is made last, because it cannot be undone.
-    const none = answers.publicUrl === null || offline || pathsOf(plan.config.dialectFacts).webhooks === null
-    const webhook = none ? null : await webhookOf(open, plan)
+    const webhook = answers.publicUrl === null || offline || isByHand(plan) ? null : await webhookOf(open, plan)
     await open.close()
     return { token: token?.reveal() ?? null, callbackSecret: secret?.reveal() ?? null, webhook }
   } catch (error) {
@@ -168,10 +167,15 @@ function saidOf({ file, files, kept, config }: Plan, made: Made, isAsked: boolea
     ...(kept.length === 0 ? [] : [`Kept as they were: ${kept.join(', ')}.`]),
     ...(isAsked ? [] : [`The supplier was not asked: nothing of it is checked yet.${later}`]),
     ...(made.webhook ? [`The supplier will send deliveries to ${made.webhook.url}; their secret is kept sealed.`] : []),
+    ...(isByHand({ config }) && config.publicUrl !== null ? [byHandText(config.publicUrl)] : []),
     ...(config.stores.length > 0 ? [] : [NO_STORE]),
   ]
 }
 
+const isByHand = ({ config }: Pick<Plan, 'config'>): boolean => pathsOf(config.dialectFacts).webhooks === null
+const byHandText = (publicUrl: string): string =>
+  `Webhooks are made in the supplier's dashboard: make one there to ${publicUrl}/webhooks/supplier, and once the service runs ` +
+  `\`${commandLine('webhooks add --secret-file <file>')}\` keeps its secret.`
 const NO_STORE = 'There is no store yet. For a backend of your own: `init` again, with --force and --callback-url.'
 
 const backendText = ({ storeId }: Plan, { token, callbackSecret }: Made): string =>

@@ -62,6 +62,7 @@ export const auditWords: Record<string, string> = {
   'token.create': 'created a token',
   'token.revoke': 'revoked a token',
   unfreeze: 'let buying go on',
+  'webhook.add': 'added a webhook',
   'webhook.create': 'created a webhook',
   'webhook.retire': 'retired a webhook',
 }

@@ -164,11 +164,11 @@ const shape = z.strictObject({
     separator: z.enum([',', ';', ' ']).nullish(),
     /**
      * Where the timestamp is: a header of its own, or a `name=value` pair inside the signature header. Left out where none is
-     * signed: a repeat is then known by its id or its content alone.
+     * signed, as an empty header is: a repeat is then known by its id or its content alone.
      */
     timestamp: z
       .discriminatedUnion('in', [
-        z.strictObject({ in: z.literal('header'), header }),
+        z.strictObject({ in: z.literal('header'), header: header.or(z.literal('')) }),
         z.strictObject({ in: z.literal('signature'), field: z.string().regex(/^[a-z]+$/) }),
       ])
       .default({ in: 'header', header: '' }),

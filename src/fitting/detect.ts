@@ -1,6 +1,8 @@
 import { createHmac, type KeyObject, timingSafeEqual } from 'node:crypto'
-import type { Dialect } from '../dialect/dialect.ts'
-import { verify } from '../supplier/signature.ts'
+import { type Dialect, SECRET_ALONE } from '../dialect/dialect.ts'
+import { Secret } from '../secret.ts'
+import { asInstant } from '../supplier/records.ts'
+import { signingKey, verify } from '../supplier/signature.ts'
 
 type Layout = Dialect['signature']
 
@@ -11,55 +13,111 @@ export interface CapturedDelivery {
 }
 
 export type Detection =
-  /** `tried` counts the pairs of timestamp and signature that were tried. */
-  | { fits: true; signature: Layout; tried: number }
+  /** `tried` counts the combinations that were tried. `others` fit this delivery too, by another header, string or secret. */
+  | { fits: true; signature: Layout; others: Layout[]; tried: number }
   /** Nothing fits; `why` says how far the search came. */
   | { fits: false; why: string; tried: number }
 
 /**
  * Finds out how a delivery is signed: tries every header as the signature, alone or as a list, in every encoding and with
- * any prefix, with every timestamp of the delivery.
+ * any prefix, as SHA-256 and SHA-512, under the secret as text and as base64, over every string that a dialect can name, with every
+ * timestamp and ID of the delivery. It also looks for a header that has the secret itself.
  *
- * No delivery shows two of the settings: the tolerance is by default that of the default dialect, and the header of the delivery
- * ID is found by its name. The MAC and the verifier of the running service prove all others.
+ * No delivery shows two of the settings: the tolerance is by default that of the default dialect, and the header of a delivery
+ * ID that is not signed is found by its name. The MAC and the verifier of the running service prove all others.
  *
- * @param secret the signing secret of the webhook
+ * @param secret the signing secret of the webhook, as its UTF-8 bytes
  */
 export function detectSignature(delivery: CapturedDelivery, secret: KeyObject, toleranceSeconds = 300): Detection {
   let [tried, shaped, dated] = [0, 0, 0]
-  for (const candidate of candidatesOf(delivery.headers)) {
-    shaped += candidate.signatures.length
-    dated += candidate.timestamps.length
-    for (const timestamp of candidate.timestamps) {
-      const message = [Buffer.from(`${timestamp.text}.`, 'latin1'), delivery.body]
-      const mac = message.reduce((hmac, bytes) => hmac.update(bytes), createHmac('sha256', secret)).digest()
-      for (const { encoding, prefix, bytes } of candidate.signatures) {
-        tried += 1
-        if (!timingSafeEqual(mac, bytes)) continue
-        const { header, separator } = candidate
-        const { location, unit } = timestamp
-        const used = [header, location.in === 'header' ? location.header : header]
-        const signature: Layout = {
-          header,
-          encoding,
-          prefix,
-          separator,
-          timestamp: location,
-          timestampUnit: unit,
-          toleranceSeconds,
-          deliveryIdHeader: idHeaderOf(delivery.headers, used),
+  const found = new Map<string, Layout>()
+  const keys = keysOf(secret)
+  const prove = (signature: Layout, key: KeyObject, nowMs: number) => {
+    // A header whose parts can be told in several ways is one finding: the widest part is tried first.
+    const { separator: _separator, prefix: _prefix, ...rest } = signature
+    const same = JSON.stringify(rest)
+    if (!found.has(same) && isRead(signature, delivery, key, nowMs)) found.set(same, signature)
+  }
+  for (const { header, separator, timestamps, signatures } of candidatesOf(delivery.headers)) {
+    shaped += signatures.length
+    dated += timestamps.length
+    for (const { lead, ms, ...signed } of stringsOf(delivery.headers, header, timestamps)) {
+      const message = [Buffer.from(lead, 'latin1'), delivery.body]
+      for (const { form, key } of keys) {
+        const macs = { sha256: macOf('sha256', key, message), sha512: macOf('sha512', key, message) }
+        for (const { encoding, prefix, bytes } of signatures) {
+          tried += 1
+          const mac = bytes.length === 64 ? ('sha512' as const) : ('sha256' as const)
+          if (!timingSafeEqual(macs[mac](), bytes)) continue
+          const used = [header, signed.timestamp.in === 'header' ? signed.timestamp.header : header]
+          const words = {
+            ...(bytes.length === 64 && { mac }),
+            ...(form && { secret: form }),
+            encoding,
+            prefix,
+            separator,
+          }
+          const deliveryIdHeader = idHeaderOf(delivery.headers, used)
+          prove({ header, ...words, toleranceSeconds, deliveryIdHeader, ...signed }, key, ms)
         }
-        if (isRead(signature, delivery, secret, timestamp)) return { fits: true, signature, tried }
       }
     }
   }
-  return { fits: false, why: whyNot(shaped, dated), tried }
+  for (const { name: header, text } of singleOf(delivery.headers)) {
+    for (const prefix of new Set(['', /^[A-Za-z][\w-]*[=:, ] */.exec(text)?.[0] ?? ''])) {
+      tried += 1
+      const as = { string: SECRET_ALONE, encoding: 'hex', prefix, separator: null, ...UNSTAMPED } as const
+      const deliveryIdHeader = idHeaderOf(delivery.headers, [header])
+      prove({ header, ...as, toleranceSeconds, deliveryIdHeader }, secret, 0)
+    }
+  }
+  const [signature, ...others] = found.values()
+  return signature ? { fits: true, signature, others, tried } : { fits: false, why: whyNot(shaped, dated), tried }
+}
+
+/** The secret as text, and what it stands for if it can be base64. */
+function keysOf(secret: KeyObject): { form?: 'base64'; key: KeyObject }[] {
+  try {
+    const key = signingKey(new Secret(secret.export().toString('utf8')), 'base64')
+    return [{ key: secret }, { form: 'base64', key }]
+  } catch {
+    return [{ key: secret }]
+  }
+}
+
+/** Returns a function that computes the MAC once, when it is first asked for. */
+function macOf(name: 'sha256' | 'sha512', key: KeyObject, message: Buffer[]): () => Buffer {
+  let mac: Buffer | undefined
+  return () => {
+    mac ??= message.reduce((hmac, bytes) => hmac.update(bytes), createHmac(name, key)).digest()
+    return mac
+  }
+}
+
+const UNSTAMPED = { timestamp: { in: 'header', header: '' }, timestampUnit: 's' } as const
+
+/** Most headers whose name says that they have an ID, and which are tried as part of the signed string. */
+const IDS_MAX = 5
+
+/** The strings that may be signed: what is in front of the body, and how the dialect says it. `ms`: when it was signed. */
+function* stringsOf(headers: CapturedDelivery['headers'], header: string, timestamps: Timestamp[]) {
+  const named = singleOf(headers).filter(({ name }) => name !== header && /(^|-)id$|^id-/.test(name))
+  for (const { location: timestamp, unit: timestampUnit, text, ms } of timestamps) {
+    yield { lead: `${text}.`, ms, timestamp, timestampUnit }
+    for (const { name, text: id } of named.slice(0, IDS_MAX)) {
+      const string = '{id}.{timestamp}.{body}' as const
+      yield { lead: `${id}.${text}.`, ms, string, timestamp, timestampUnit, deliveryIdHeader: name }
+    }
+  }
+  yield { lead: '', ms: 0, string: '{body}', ...UNSTAMPED } as const
 }
 
 interface Timestamp {
   location: Layout['timestamp']
   unit: Layout['timestampUnit']
   text: string
+  /** Epoch milliseconds. */
+  ms: number
 }
 
 interface Candidate {
@@ -75,10 +133,13 @@ const SEPARATORS = [null, ' ', ';', ','] as const
 /** Longest signature header; longer headers are cookies and the like. */
 const HEADER_MAX_LENGTH = 1_024
 
-function* candidatesOf(headers: CapturedDelivery['headers']): Generator<Candidate> {
-  const single = Object.entries(headers).flatMap(([name, [text, ...others]]) =>
+const singleOf = (headers: CapturedDelivery['headers']) =>
+  Object.entries(headers).flatMap(([name, [text, ...others]]) =>
     text !== undefined && others.length === 0 && text.length <= HEADER_MAX_LENGTH ? [{ name, text }] : [],
   )
+
+function* candidatesOf(headers: CapturedDelivery['headers']): Generator<Candidate> {
+  const single = singleOf(headers)
   for (const { name: header, text } of single) {
     const carried = single.flatMap(({ name, text }) => (name === header ? [] : timestampIn(text, name)))
     for (const separator of SEPARATORS) {
@@ -94,19 +155,20 @@ function* candidatesOf(headers: CapturedDelivery['headers']): Generator<Candidat
 
 /** From 2001 to 2286, seconds have ten digits, milliseconds thirteen. @param header undefined in the signature's header */
 function timestampIn(text: string, header?: string): Timestamp[] {
-  const match = /^(?:([a-z]+)=)?([1-9](?:\d{9}|\d{12}))$/.exec(text)
-  const [, field, digits] = match ?? []
-  if (digits === undefined || (field === undefined) === (header === undefined)) return []
-  const location: Layout['timestamp'] =
+  const [, field, instant = ''] = /^(?:([a-z]+)=)?([1-9](?:\d{9}|\d{12})|\d{4}-\d\d-\d\dT\S+)$/.exec(text) ?? []
+  const unit = instant.includes('T') ? 'iso' : instant.length === 10 ? 's' : 'ms'
+  const ms = unit === 'iso' ? asInstant({ instants: 'iso' })(instant) : Number(instant) * (unit === 's' ? 1_000 : 1)
+  if (instant === '' || ms === undefined || (field === undefined) === (header === undefined)) return []
+  const location: Timestamp['location'] =
     header === undefined ? { in: 'signature', field: field ?? '' } : { in: 'header', header }
-  return [{ location, unit: digits.length === 10 ? 's' : 'ms', text: digits }]
+  return [{ location, unit, text: instant, ms }]
 }
 
-/** A text that ends in 32 encoded bytes, after nothing or after a word and its sign: `sha256=`, `v1,` or `hs256:`. */
+/** A text that ends in 32 or 64 encoded bytes, after nothing or after a word and its sign: `sha256=`, `v1,` or `hs256:`. */
 const SHAPES: Record<Layout['encoding'], RegExp> = {
-  hex: /^((?:[A-Za-z][\w-]*[=:,])?)([0-9a-fA-F]{64})$/,
-  base64: /^((?:[A-Za-z][\w-]*[=:,])?)([A-Za-z0-9+/]{43}=)$/,
-  base64url: /^((?:[A-Za-z][\w-]*[=:,])?)([A-Za-z0-9_-]{43})$/,
+  hex: /^((?:[A-Za-z][\w-]*[=:,])?)([0-9a-fA-F]{64}|[0-9a-fA-F]{128})$/,
+  base64: /^((?:[A-Za-z][\w-]*[=:,])?)([A-Za-z0-9+/]{43}=|[A-Za-z0-9+/]{86}==)$/,
+  base64url: /^((?:[A-Za-z][\w-]*[=:,])?)([A-Za-z0-9_-]{43}|[A-Za-z0-9_-]{86})$/,
 }
 
 function signaturesIn(piece: string): Candidate['signatures'] {
@@ -125,13 +187,14 @@ function idHeaderOf(headers: CapturedDelivery['headers'], used: string[]): strin
 }
 
 /** The verifier decides: a layout that it would refuse does not fit. */
-function isRead(signature: Layout, { headers, body }: CapturedDelivery, secret: KeyObject, at: Timestamp): boolean {
-  const nowMs = Number(at.text) * (at.unit === 's' ? 1_000 : 1)
+function isRead(signature: Layout, { headers, body }: CapturedDelivery, secret: KeyObject, nowMs: number): boolean {
   return verify({ dialect: { signature, eventId: null }, secrets: [secret], headers, body, nowMs }).valid
 }
 
 function whyNot(shaped: number, dated: number): string {
-  if (shaped === 0) return 'no header holds a SHA-256 MAC in hex, base64 or base64url'
-  if (dated === 0) return 'there is a signature, and no header holds a timestamp in seconds or milliseconds'
-  return 'no signature is the MAC of timestamp, dot and body: the secret is wrong, or the body was changed'
+  if (shaped === 0)
+    return 'no header holds a SHA-256 MAC or a SHA-512 MAC in hex, base64 or base64url, and none holds the secret itself'
+  if (dated === 0)
+    return 'there is a signature, it is not of the body alone, and no header holds a timestamp in seconds, milliseconds or ISO 8601'
+  return 'no signature is the MAC of timestamp, dot and body, of the body alone, or of ID, timestamp and body: the secret is wrong, or the body was changed'
 }

@@ -65,8 +65,19 @@ export const SUPPLIER_PATH = '/webhooks/supplier'
 export const supplierSourceId = (webhook: string): string => (webhook === '' ? 'supplier' : `supplier/${webhook}`)
 
 /** Opens the signing secret of a webhook. @throws Failure `invalid` when the secret cannot be used */
-export const openSecret = (vault: Vault, { id, secret, keyId }: Webhook) =>
-  signingKey(new Secret(vault.open({ table: 'webhooks', row: id }, secret, keyId).toString('utf8')))
+export const openSecret = (vault: Vault, { id, secret, keyId }: Webhook, form?: 'utf8' | 'base64') =>
+  signingKey(new Secret(vault.open({ table: 'webhooks', row: id }, secret, keyId).toString('utf8')), form)
+
+/** A secret that was kept before the dialect said base64 fits nothing any more: it must not keep the service from starting. */
+function keysOf(vault: Vault, row: Webhook, { signature }: Dialect) {
+  const text = openSecret(vault, row)
+  if (signature.secret !== 'base64') return [text]
+  try {
+    return [openSecret(vault, row, 'base64')]
+  } catch {
+    return []
+  }
+}
 
 /**
  * Returns a source for each webhook at the supplier. Opens every secret once, so that a request finds its keys in memory.
@@ -81,7 +92,7 @@ export async function supplierSources(
   const newest = rows.findLast(({ retiredAt }) => retiredAt === null)?.id
   return rows.map((row) => {
     const { id, path, retiredAt } = row
-    const secrets = [openSecret(vault, row)]
+    const secrets = keysOf(vault, row, dialect)
     return {
       id: supplierSourceId(path),
       path: path === '' ? SUPPLIER_PATH : `${SUPPLIER_PATH}/${path}`,

@@ -1,9 +1,9 @@
 import type { Context } from '../context.ts'
-import { eventNames } from '../dialect/dialect.ts'
+import { type Dialect, eventNames, pathsOf } from '../dialect/dialect.ts'
 import { conflict, Failure, messageOf } from '../errors.ts'
 import { idBound } from '../ids.ts'
 import type { Log } from '../log.ts'
-import type { Secret } from '../secret.ts'
+import { Secret } from '../secret.ts'
 import { commitUnlessStale } from '../storage/database.ts'
 import { listDeliveries } from '../storage/deliveries.ts'
 import { insertAudit } from '../storage/evidence.ts'
@@ -21,11 +21,19 @@ import type { Store } from '../stores/store.ts'
 import type { Supplier } from '../supplier/client.ts'
 import { signingKey } from '../supplier/signature.ts'
 import type { Inbox } from './receive.ts'
-import { SUPPLIER_PATH, supplierSourceId } from './sources.ts'
+import { openSecret, SUPPLIER_PATH, supplierSourceId } from './sources.ts'
 
 export interface WebhookDeps extends Pick<Context, 'db' | 'vault' | 'now' | 'newId'> {
   supplier: Pick<Supplier, 'createWebhook'>
+  dialect: Pick<Dialect, 'signature' | 'paths'>
 }
+
+const urlOf = (publicUrl: string, path: string): string =>
+  `${publicUrl.replace(/\/+$/, '')}${SUPPLIER_PATH}${path === '' ? '' : `/${path}`}`
+
+/** The path of the next webhook that a person makes by hand: its address is known before the supplier gives a secret. */
+const pathByHand = (existing: readonly Webhook[]): string =>
+  existing.some(({ path }) => path === '') ? String(existing.length + 1) : ''
 
 /**
  * Creates a webhook at the supplier and keeps its secret, sealed. The first webhook gets the bare path, and each later webhook
@@ -33,6 +41,7 @@ export interface WebhookDeps extends Pick<Context, 'db' | 'vault' | 'now' | 'new
  *
  * @param publicUrl address under which the supplier reaches this service
  * @param first false when a webhook whose secret we do not hold may have the bare path at the supplier
+ * @throws Failure `conflict`, reason `made_by_hand`, where people make webhooks in the supplier's dashboard
  * @throws Failure `unknown_outcome` when the webhook may exist at the supplier although we do not hold its secret
  */
 export async function createWebhook(
@@ -41,29 +50,60 @@ export async function createWebhook(
   actor: string,
   first = true,
 ): Promise<Webhook> {
-  const { db, vault, supplier, now, newId } = deps
+  const { db, supplier, newId, dialect } = deps
   const existing = await db.query(allWebhooks())
-  const path = !first || existing.some((webhook) => webhook.path === '') ? newId().slice(-12) : ''
-  const url = `${publicUrl.replace(/\/+$/, '')}${SUPPLIER_PATH}${path === '' ? '' : `/${path}`}`
-  const { webhook, events, secret } = await supplier.createWebhook({ url, events: [...eventNames] })
-  assertUsable(secret)
-  const sealed = vault.seal({ table: 'webhooks', row: webhook.id }, secret.reveal())
-  const at = now()
-  const row: Webhook = {
-    id: webhook.id,
-    path,
-    url,
-    events,
-    createdAt: at,
-    secret: sealed.ciphertext,
-    keyId: sealed.keyId,
-    retiredAt: null,
+  if (pathsOf(dialect).webhooks === null) {
+    const url = urlOf(publicUrl, pathByHand(existing))
+    const then = 'then run "quayside webhooks add --secret-file <file>" with its secret'
+    throw conflict('made_by_hand', `webhooks are made in the supplier's dashboard: make one there to ${url}, ${then}`)
   }
-  await db.commit([
-    insertWebhook(row),
-    insertAudit({ id: newId(), at, actor, action: 'webhook.create', subject: webhook.id, detail: url }),
-  ])
+  const path = !first || existing.some((webhook) => webhook.path === '') ? newId().slice(-12) : ''
+  const url = urlOf(publicUrl, path)
+  const { webhook, events, secret } = await supplier.createWebhook({ url, events: [...eventNames] })
+  assertUsable(secret, dialect)
+  return keep(deps, { id: webhook.id, path, url, events }, secret, { actor, action: 'webhook.create' })
+}
+
+/** Stores a webhook with its secret, sealed. */
+async function keep(
+  { db, vault, now, newId }: WebhookDeps,
+  webhook: Pick<Webhook, 'id' | 'path' | 'url' | 'events'>,
+  secret: Secret,
+  by: { actor: string; action: 'webhook.create' | 'webhook.add' },
+): Promise<Webhook> {
+  const { ciphertext, keyId } = vault.seal({ table: 'webhooks', row: webhook.id }, secret.reveal())
+  const at = now()
+  const row: Webhook = { ...webhook, createdAt: at, secret: ciphertext, keyId, retiredAt: null }
+  const audit = insertAudit({ id: newId(), at, ...by, subject: webhook.id, detail: webhook.url })
+  await db.commit([insertWebhook(row), audit])
   return row
+}
+
+/**
+ * Keeps the secret of a webhook that a person made in the supplier's dashboard. Each has an address of its own, so that two are valid
+ * at once during a rotation. Adding a secret again changes nothing.
+ *
+ * @throws Failure `invalid` when the secret cannot be used as the dialect says
+ */
+export async function addWebhook(deps: CheckDeps, publicUrl: string, secret: Secret, actor: string): Promise<Webhook> {
+  const { db, vault, supplier, newId, dialect } = deps
+  signingKey(secret, dialect.signature.secret)
+  const existing = await db.query(allWebhooks())
+  const text = signingKey(secret)
+  const known = existing.find((row) => row.retiredAt === null && openSecret(vault, row).equals(text))
+  if (known) return known
+  const path = pathByHand(existing)
+  const url = urlOf(publicUrl, path)
+  // Where the supplier lists its webhooks, it has an id for this one. Without it the check would take it for a stranger.
+  const listed =
+    pathsOf(dialect).webhooks === null
+      ? []
+      : await supplier.webhooks().then(
+          ({ items }) => items,
+          () => [],
+        )
+  const id = listed.find((one) => one.url === url && existing.every((row) => row.id !== one.id))?.id ?? newId()
+  return keep(deps, { id, path, url, events: [] }, secret, { actor, action: 'webhook.add' })
 }
 
 /**
@@ -108,9 +148,9 @@ export async function retireWebhook(
 }
 
 /** Checks that the verifier accepts a secret. A refused secret must not be stored, because every later start would fail. */
-function assertUsable(secret: Secret): void {
+function assertUsable(secret: Secret, { signature }: WebhookDeps['dialect']): void {
   try {
-    signingKey(secret)
+    signingKey(secret, signature.secret)
   } catch (cause) {
     throw new Failure('unavailable', 'the supplier gave a signing secret that is too weak to be used', { cause })
   }
@@ -143,8 +183,9 @@ const REPLACE_GAP_MS = 24 * 3_600_000
 export async function checkWebhooks(deps: CheckDeps) {
   const { db, supplier, now, log, publicUrl } = deps
   const held = await db.query(allWebhooks())
-  // The supplier cannot reach this service, and never could: none of the supplier's webhooks can lead here.
-  if (publicUrl === null && held.length === 0) return { unheld: [], gone: [] }
+  // The supplier has no list, or cannot reach this service, and never could: none of its webhooks can lead here.
+  const hasNone = publicUrl === null && held.length === 0
+  if (hasNone || pathsOf(deps.dialect).webhooks === null) return { unheld: [], gone: [] }
   const [theirs, before] = await Promise.all([supplier.webhooks(), unheldWebhooks(db)])
   const ids = new Set(held.map(({ id }) => id))
   const bases = [publicUrl?.replace(/\/+$/, ''), ...held.map(({ url }) => baseOf(url))]
@@ -236,6 +277,10 @@ export function webhookActions({ inbox, ...deps }: CheckDeps & { inbox: Pick<Inb
     rotate: async (url: string | undefined, actor: string) => {
       const publicUrl = address(url)
       return inTurn(() => rotateWebhook(deps, publicUrl, actor))
+    },
+    add: async ({ secret, url }: { secret: string; url?: string | undefined }, actor: string) => {
+      const publicUrl = address(url)
+      return inTurn(() => addWebhook(deps, publicUrl, new Secret(secret), actor))
     },
     retire: (id: string, actor: string) => inTurn(() => retireWebhook(deps, id, actor)),
     check: () => inTurn(() => checkWebhooks(deps)),

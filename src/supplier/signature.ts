@@ -144,13 +144,15 @@ function eventIdIn(body: Buffer, { eventId }: SignedRequest['dialect']): string 
   return text !== undefined && ID_FORM.test(text) ? text : undefined
 }
 
+type SecretForm = 'utf8' | 'base64'
+
 /**
  * The key of a signing secret: its UTF-8 bytes, or the bytes that its base64 stands for, a `whsec_` before it left out.
  *
  * @throws Failure `invalid` when the secret is not base64 where it must be, is shorter than 24 bytes or padded with white space: it
  *   was not copied correctly
  */
-export function signingKey(secret: Secret, form: Layout['secret'] = 'utf8'): KeyObject {
+export function signingKey(secret: Secret, form: SecretForm = 'utf8'): KeyObject {
   const text = secret.reveal()
   if (text !== text.trim()) throw new Failure('invalid', 'the signing secret begins or ends with white space')
   const encoded = text.replace(/^whsec_/, '')

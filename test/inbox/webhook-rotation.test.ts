@@ -95,6 +95,7 @@ describe('a signing secret that is rotated under a stream of deliveries', () => 
       now,
       newId: ordering.newId,
       log: ordering.log,
+      dialect: ordering.dialect,
       publicUrl: world.url,
       inbox,
       supplier: {
@@ -158,7 +159,16 @@ describe('a webhook at the supplier whose secret is not held', () => {
     const other = stray(world)
     const { db, vault, supplier, now, ordering } = world
     const { inbox } = world.runtime
-    const parts = { db, vault, supplier, now, newId: ordering.newId, log: ordering.log, inbox }
+    const parts = {
+      db,
+      vault,
+      supplier,
+      now,
+      newId: ordering.newId,
+      log: ordering.log,
+      inbox,
+      dialect: ordering.dialect,
+    }
     const webhooks = webhookActions({ ...parts, publicUrl: `${world.url}/` })
     await webhooks.check()
     const [ours] = await webhooksOf(world)

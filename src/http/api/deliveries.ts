@@ -7,7 +7,7 @@ import { need } from '../../storage/database.ts'
 import { deliveryById, listDeliveries } from '../../storage/deliveries.ts'
 import { allWebhooks, type Webhook as WebhookRow } from '../../storage/webhooks.ts'
 import { plainLength } from '../../vault/vault.ts'
-import { choice, eventName, queryFlag, replayBody, webhookBody } from '../input.ts'
+import { addedWebhookBody, choice, eventName, queryFlag, replayBody, webhookBody } from '../input.ts'
 import { type ApiContext, admin, created, ok, operation, operator, viewer } from '../operation.ts'
 import { listOperation, page } from './list-operation.ts'
 import { at, component, count, enumeration, maybeAt, words } from './views.ts'
@@ -138,6 +138,7 @@ export function webhookOperations({ ordering: { db }, inbox, webhooks }: ApiCont
     422: 'the supplier refused',
     503: 'it may exist, and its secret was lost: the check replaces it',
   }
+  const byHand = "`made_by_hand`: they are made in the supplier's dashboard, then added"
 
   return {
     listWebhooks: operation({
@@ -155,8 +156,18 @@ export function webhookOperations({ ordering: { db }, inbox, webhooks }: ApiCont
       summary: 'Create a webhook at the supplier; its secret is kept and never shown.',
       answer: Webhook,
       success: { 201: 'Created' },
-      failures: creating,
+      failures: { ...creating, 409: byHand },
       handle: async ({ caller, body }) => created(await view(await webhooks.create(body.url, caller.actor))),
+    }),
+    addWebhook: operation({
+      route: 'POST /webhooks/add',
+      ...change,
+      body: addedWebhookBody,
+      summary: "Keep the secret of a webhook that was made in the supplier's dashboard; it is never shown.",
+      answer: Webhook,
+      success: { 201: 'Added, now or before; `url` is the address to enter in the dashboard' },
+      failures: { 400: 'a secret that cannot be used, or no url and no public address' },
+      handle: async ({ caller, body }) => created(await view(await webhooks.add(body, caller.actor))),
     }),
     rotateWebhook: operation({
       route: 'POST /webhooks/rotate',
@@ -165,7 +176,7 @@ export function webhookOperations({ ordering: { db }, inbox, webhooks }: ApiCont
       summary: 'Take a new signing secret into use, while the old one stays valid until it is retired.',
       answer: z.object({ webhook: Webhook, replaces: z.array(z.string()) }),
       success: { 201: 'Created; remove those in `replaces` at the supplier, then retire them' },
-      failures: { ...creating, 409: '`no_webhook`: there is none yet' },
+      failures: { ...creating, 409: `\`no_webhook\`: there is none yet; ${byHand}` },
       async handle({ caller, body }) {
         const { webhook, replaces } = await webhooks.rotate(body.url, caller.actor)
         return created({ webhook: await view(webhook), replaces })
