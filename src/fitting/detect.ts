@@ -33,7 +33,7 @@ export function detectSignature(delivery: CapturedDelivery, secret: KeyObject, t
   const found = new Map<string, Layout>()
   const keys = keysOf(secret)
   const prove = (signature: Layout, key: KeyObject, nowMs: number) => {
-    // A header whose parts can be told in several ways is one finding: the widest part is tried first.
+    // A header that can be parted in several ways is one finding: the widest part is tried first.
     const { separator: _separator, prefix: _prefix, ...rest } = signature
     const same = JSON.stringify(rest)
     if (!found.has(same) && isRead(signature, delivery, key, nowMs)) found.set(same, signature)

@@ -310,7 +310,7 @@ export const addedWebhookBody = webhookBody
   .extend({
     secret: z.string().min(24).max(1_000).describe('Its signing secret, which is kept sealed and never shown'),
   })
-  .meta({ examples: [{ secret: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw' }] })
+  .meta({ examples: [{ url: 'https://quayside.example', secret: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw' }] })
 export const tokenBody = fields({
   name: reference(100, 'Whose token it is, for people'),
   role: oneOf(roles).describe('Each person may what the one before may: viewer, operator, admin'),

@@ -94,7 +94,7 @@ export function verify({ dialect, secrets, headers, body, nowMs }: SignedRequest
 /**
  * Without a signed time, nothing but its body tells a repeat from news, and news may look the same: "product p1 has changed". So
  * equal bodies are one delivery only within this time, and it is acted on at the end of it: the read that it causes comes after
- * all of them, and nothing is lost. Whoever sends a captured delivery again and again causes one read in this time.
+ * all of them, and nothing is lost. A captured delivery that is sent again and again causes one read in this time.
  */
 const MOMENT_MS = 2_000
 

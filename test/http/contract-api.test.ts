@@ -38,6 +38,7 @@ const valid: Record<string, Json> = {
   adoptClaimKey: { key: 'AAAAA-BBBBB', reason: 'it came by mail' },
   refuseClaim: { reason: 'it works' },
   createWebhook: { url: 'https://shop.example/hook' },
+  addWebhook: { url: 'https://shop.example/hook', secret: 'whsec_0123456789abcdef0123456789abcdef' },
   acknowledgeAlert: { reason: 'asked' },
   muteAlert: { hours: 8, reason: 'known' },
   unmuteAlert: { reason: 'it is back' },

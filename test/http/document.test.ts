@@ -232,6 +232,7 @@ describe('an example', () => {
       return {}
     },
     createWebhook: async () => ({}),
+    addWebhook: async () => ({}),
     rotateWebhook: async (world) => {
       await world.ask('POST', '/webhooks', { body: { url: 'https://quayside.example' } })
       return {}

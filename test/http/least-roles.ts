@@ -23,7 +23,7 @@ const people = {
   admin: `
     revealKeys exportOrdersWithKeys exportDeliveriesWithBodies rotateCallbackSecret listTokens
     createToken revokeToken listSessions endSession removePerson
-    createWebhook rotateWebhook retireWebhook startCapture listCaptures
+    createWebhook addWebhook rotateWebhook retireWebhook startCapture listCaptures
     viewCapture rotateKeys`,
 }
 

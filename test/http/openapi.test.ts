@@ -186,6 +186,7 @@ async function tour(world: ApiWorld, ask: TourAsk) {
   await ask('GET', `/captures/${await idOf('/captures')}`)
   const first = await idOf('/webhooks')
   await ask('POST', `/webhooks/${first}/retire`)
+  await ask('POST', '/webhooks/add', { body: { url: world.url, secret: 'whsec_0123456789abcdef0123456789' } })
   await ask('POST', '/webhooks/rotate', { body: { url: world.url } })
   await ask('POST', `/webhooks/${first}/retire`)
   await ask('POST', '/webhooks/nowhere/retire')

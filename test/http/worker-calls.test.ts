@@ -358,7 +358,7 @@ describe.runIf(hasPostgres)('a worker', () => {
  */
 const ofWorker = `
   takeShopOrder releaseShopOrder resendOrder testAlertChannels viewEvidence decidePurchase requestSync requestSweep
-  testStore triggerUpdate rotateCallbackSecret createWebhook rotateWebhook retireWebhook checkWebhooks rotateKeys`
+  testStore triggerUpdate rotateCallbackSecret createWebhook addWebhook rotateWebhook retireWebhook checkWebhooks rotateKeys`
 
 test('what calls the supplier or a store is left to the worker, and nothing else', async () => {
   const { operations } = await openApi()

@@ -15,7 +15,7 @@ import { DIALECT, SECRET } from './delivery.ts'
 const nothing = () => undefined
 
 /** Opens the endpoint of a fresh database on a free port of loopback. */
-export async function serveWebhooks(db: Database, key: string, now: () => number) {
+export async function serveWebhooks(db: Database, key: string, now: () => number, dialect = DIALECT) {
   const vault = await openVault({ database: db, keyEncryptionKey: new Secret(key), now })
   await addWebhook(db, vault, { path: '', secret: SECRET, createdAt: now() })
   const log = createLog({ level: 'error', write: nothing })
@@ -23,7 +23,7 @@ export async function serveWebhooks(db: Database, key: string, now: () => number
   const inbox = await openInbox({
     db,
     vault,
-    dialect: DIALECT,
+    dialect,
     now,
     newId,
     log,
