@@ -43,22 +43,16 @@ export function detectSignature(delivery: CapturedDelivery, secret: KeyObject, t
     dated += timestamps.length
     for (const { lead, ms, ...signed } of stringsOf(delivery.headers, header, timestamps)) {
       const message = [Buffer.from(lead, 'latin1'), delivery.body]
-      for (const { form, key } of keys) {
-        const macs = { sha256: macOf('sha256', key, message), sha512: macOf('sha512', key, message) }
-        for (const { encoding, prefix, bytes } of signatures) {
+      for (const { key, ...form } of keys) {
+        const macs: { sha256?: Buffer; sha512?: Buffer } = {}
+        for (const { bytes, ...shape } of signatures) {
           tried += 1
-          const mac = bytes.length === 64 ? ('sha512' as const) : ('sha256' as const)
-          if (!timingSafeEqual(macs[mac](), bytes)) continue
+          const name = shape.mac ?? 'sha256'
+          macs[name] ??= message.reduce((hmac, part) => hmac.update(part), createHmac(name, key)).digest()
+          if (!timingSafeEqual(macs[name], bytes)) continue
           const used = [header, signed.timestamp.in === 'header' ? signed.timestamp.header : header]
-          const words = {
-            ...(bytes.length === 64 && { mac }),
-            ...(form && { secret: form }),
-            encoding,
-            prefix,
-            separator,
-          }
           const deliveryIdHeader = idHeaderOf(delivery.headers, used)
-          prove({ header, ...words, toleranceSeconds, deliveryIdHeader, ...signed }, key, ms)
+          prove({ header, ...shape, separator, ...form, toleranceSeconds, deliveryIdHeader, ...signed }, key, ms)
         }
       }
     }
@@ -76,21 +70,12 @@ export function detectSignature(delivery: CapturedDelivery, secret: KeyObject, t
 }
 
 /** The secret as text, and what it stands for if it can be base64. */
-function keysOf(secret: KeyObject): { form?: 'base64'; key: KeyObject }[] {
+function keysOf(key: KeyObject): { secret?: 'base64'; key: KeyObject }[] {
   try {
-    const key = signingKey(new Secret(secret.export().toString('utf8')), 'base64')
-    return [{ key: secret }, { form: 'base64', key }]
+    const decoded = signingKey(new Secret(key.export().toString('utf8')), 'base64')
+    return [{ key }, { secret: 'base64', key: decoded }]
   } catch {
-    return [{ key: secret }]
-  }
-}
-
-/** Returns a function that computes the MAC once, when it is first asked for. */
-function macOf(name: 'sha256' | 'sha512', key: KeyObject, message: Buffer[]): () => Buffer {
-  let mac: Buffer | undefined
-  return () => {
-    mac ??= message.reduce((hmac, bytes) => hmac.update(bytes), createHmac(name, key)).digest()
-    return mac
+    return [{ key }]
   }
 }
 
@@ -124,7 +109,7 @@ interface Candidate {
   header: string
   separator: NonNullable<Layout['separator']> | null
   timestamps: Timestamp[]
-  signatures: { encoding: Layout['encoding']; prefix: string; bytes: Buffer }[]
+  signatures: { encoding: Layout['encoding']; prefix: string; mac?: 'sha512'; bytes: Buffer }[]
 }
 
 /** The whole text is tried first, then its parts: a comma may be part of the prefix, a blank never is. */
@@ -174,7 +159,9 @@ const SHAPES: Record<Layout['encoding'], RegExp> = {
 function signaturesIn(piece: string): Candidate['signatures'] {
   return (Object.keys(SHAPES) as Layout['encoding'][]).flatMap((encoding) => {
     const [, prefix = '', text] = SHAPES[encoding].exec(piece) ?? []
-    return text === undefined ? [] : [{ encoding, prefix, bytes: Buffer.from(text, encoding) }]
+    if (text === undefined) return []
+    const bytes = Buffer.from(text, encoding)
+    return [{ encoding, prefix, bytes, ...(bytes.length === 64 && { mac: 'sha512' as const }) }]
   })
 }
 
