@@ -67,7 +67,7 @@ export async function createWebhook(
 /** Stores a webhook with its secret, sealed. */
 async function keep(
   { db, vault, now, newId }: WebhookDeps,
-  webhook: Pick<Webhook, 'id' | 'path' | 'url' | 'events'>,
+  webhook: { id: string; path: string; url: string; events: string[] },
   secret: Secret,
   by: { actor: string; action: 'webhook.create' | 'webhook.add' },
 ): Promise<Webhook> {

@@ -165,7 +165,7 @@ export function webhookOperations({ ordering: { db }, inbox, webhooks }: ApiCont
       body: addedWebhookBody,
       summary: "Keep the secret of a webhook that was made in the supplier's dashboard; it is never shown.",
       answer: Webhook,
-      success: { 201: 'Added, now or before; `url` is the address to enter in the dashboard' },
+      success: { 201: 'Added, now or before; its address is the one to enter in the dashboard' },
       failures: { 400: 'a secret that cannot be used, or no url and no public address' },
       handle: async ({ caller, body }) => created(await view(await webhooks.add(body, caller.actor))),
     }),
