@@ -161,23 +161,16 @@ export interface ExpectedOrder {
 }
 
 /**
- * Follows the cursors of one walk in constant memory, and notices one that comes again: the walk would never end.
- *
- * One cursor is kept to compare with, and is replaced after 1, 2, 4, 8 … pages: so a loop of any length is met.
- *
- * @returns a function that takes each cursor, and says whether it comes again
+ * Follows the cursors of one walk, and says whether one comes again: the walk would never end. It compares with the cursor that
+ * came 1st, 2nd, 4th, 8th …, the latest of these, so that it meets a loop of any length.
  */
 export function followCursors(): (cursor: string) => boolean {
   let kept: string | undefined
   let count = 0
-  let keepAt = 1
   return (cursor) => {
     if (cursor === kept) return true
     count += 1
-    if (count === keepAt) {
-      kept = cursor
-      keepAt *= 2
-    }
+    if ((count & (count - 1)) === 0) kept = cursor
     return false
   }
 }

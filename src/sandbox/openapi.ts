@@ -233,11 +233,7 @@ const query = (name: string | null, schema: Schema, description: string): Schema
   name === null ? [] : [{ name, in: 'query', required: false, description, schema }]
 
 const pageParameters = ({ paging }: Dialect): Schema[] => [
-  ...query(
-    paging.page,
-    { type: 'integer', minimum: paging.first, default: paging.first },
-    paging.kind === undefined ? 'Page number.' : `The place of a page: ${paging.kind}.`,
-  ),
+  ...query(paging.page, { type: 'integer', minimum: paging.first, default: paging.first }, 'Which page.'),
   ...query(
     paging.limit,
     { type: 'integer', minimum: 1, maximum: paging.limitMax, default: paging.limitDefault },

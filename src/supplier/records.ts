@@ -366,10 +366,7 @@ export const asFlag =
   (words: FlagWords) =>
   (value: unknown): boolean | undefined => {
     if (words === null) return typeof value === 'boolean' ? value : undefined
-    if (words === 'quantity') {
-      const units = asCount(value)
-      return units === undefined ? undefined : units > 0
-    }
+    if (words === 'quantity') return asCount(value) === undefined ? undefined : value !== 0
     const word = typeof value === 'object' ? undefined : String(value)
     return word !== undefined && Object.hasOwn(words, word) ? words[word] : undefined
   }
