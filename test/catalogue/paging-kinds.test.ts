@@ -218,7 +218,7 @@ describe('a catalogue with cursors', () => {
     },
   )
 
-  it('that a stop leaves running ends as interrupted, whoever reads it next', async () => {
+  it('that a stop leaves running ends as interrupted at its next reading', async () => {
     const { catalogue, hooks } = await world('cursor', 45)
     const stop = new AbortController()
     hooks.tamper = (_, place) => {

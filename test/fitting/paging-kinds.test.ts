@@ -90,14 +90,14 @@ describe('words that contradict each other', () => {
     ['a path of a cursor beside an offset', { ...offset, next: 'meta.next' }, ['paging.next']],
     ['a path of a cursor beside page numbers', { next: 'meta.next' }, ['paging.next']],
     ['a flag that says what the cursor says', { ...cursor, more: 'more' }, ['paging.more']],
-    ['a kind that nobody knows', { kind: 'link' as 'page' }, ['paging.kind']],
+    ['an unknown kind', { kind: 'link' as 'page' }, ['paging.kind']],
     ['nothing', cursor, []],
   ] as [string, Paging, string[]][])('are faults: %s', (_, paging, faults) => {
     expect(faultsOf(paging)).toEqual(faults)
   })
 })
 
-describe('a dialect with the wrong writing', () => {
+describe('the check of a dialect with the wrong writing', () => {
   /** What the check says of a catalogue, after the fields of its products were written otherwise. */
   async function checked(dialect: Dialect, written: (place: number) => Record<string, unknown>) {
     const sandbox = await openSandbox()
@@ -112,7 +112,7 @@ describe('a dialect with the wrong writing', () => {
 
   const quantities = (place: number) => ({ available: [0, 1, 149][place % 3] })
 
-  test('is told of a quantity where a flag was expected', async () => {
+  test('names a quantity where a flag was expected', async () => {
     expect((await checked(standard, quantities))('product.available')).toMatchObject({
       verdict: 'unreadable',
       hint: 'flags.available: "quantity" would read it',
@@ -137,7 +137,7 @@ describe('a dialect with the wrong writing', () => {
     )
   })
 
-  test('is told of both forms where a list has amounts as text and as numbers', async () => {
+  test('names both forms where a list has amounts as text and as numbers', async () => {
     const mixed = (place: number) => ({ api_price: place % 2 === 0 ? '12.99' : 12.99 })
     expect((await checked(standard, mixed))('product.cost')).toMatchObject({
       verdict: 'unreadable',
