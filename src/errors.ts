@@ -110,6 +110,8 @@ export interface FieldFault {
   /** Path of the field, dots between its parts: `lines.0.quantity`. */
   field: string
   message: string
+  /** The line of the file in which the field is, where it is in a file. */
+  line?: number
 }
 
 /**

@@ -8,10 +8,10 @@ import {
   hasApiKey,
   readApiKey,
   readText,
-  sayWhatIsRight,
 } from '../config/config.ts'
 import { clearTextWarnings, ENCRYPT } from '../config/warnings.ts'
 import { readDialect } from '../dialect/dialect.ts'
+import { sayWhatIsRight } from '../dialect/file-faults.ts'
 import { either, sentence } from '../domain/text-layout.ts'
 import { Failure, type FieldFault, messageOf } from '../errors.ts'
 import { Secret } from '../secret.ts'

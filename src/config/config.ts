@@ -8,6 +8,7 @@ import path from 'node:path'
 import { validate as validCron } from 'node-cron'
 import { z } from 'zod'
 import { type Dialect, keyFault, readDialect, valueAt } from '../dialect/dialect.ts'
+import { faultsOf, sayWhatIsRight } from '../dialect/file-faults.ts'
 import { parseDecimal } from '../domain/money.ts'
 import { sendsLinks } from '../domain/store-update.ts'
 import { Failure, type FieldFault, messageOf, systemFailure } from '../errors.ts'
@@ -407,7 +408,10 @@ export function readJson(file: string): unknown {
 
 function readSettings(json: unknown): { value?: Settings; faults: FieldFault[] } {
   const result = configShape.safeParse(json, { error: sayWhatIsRight })
-  if (!result.success) return { faults: result.error.issues.flatMap((issue) => faultsOf(configShape, issue)) }
+  if (!result.success) {
+    const faults = result.error.issues.flatMap((issue) => faultsOf(configShape, issue, json))
+    return { faults: faults.map(({ field, message }) => ({ field, message })) }
+  }
   const ids = result.data.stores.map((store) => store.id)
   const twice = ids.find((id, index) => ids.indexOf(id) !== index)
   return {
@@ -532,75 +536,6 @@ function checkCaps(settings: Settings, dialect: Dialect, faults: FieldFault[]): 
   }
   for (const [name, cap] of Object.entries(settings.spendCaps)) checkAmount(`spendCaps.${name}`, cap)
   checkAmount('alerts.balanceBelow', settings.alerts.balanceBelow)
-}
-
-/* Faults of a configuration, in words that say what would be right. */
-
-/** Says what would be right, with the allowed values, for an issue that has no message of its own. */
-export function sayWhatIsRight(issue: z.core.$ZodRawIssue): string | undefined {
-  if (issue.code === 'invalid_type') {
-    return issue.input === undefined
-      ? `missing: must be ${A[issue.expected] ?? issue.expected}`
-      : `must be ${A[issue.expected] ?? issue.expected}`
-  }
-  if (issue.code === 'invalid_key') return issue.issues[0]?.message
-  if (issue.code === 'invalid_value') return `must be one of ${issue.values.map(String).join(', ')}`
-  if (issue.code === 'too_big')
-    return `must be at most ${issue.maximum}${issue.origin === 'string' ? ' characters long' : ''}`
-  if (issue.code === 'too_small') {
-    const what = issue.origin === 'string' ? ' characters long' : issue.origin === 'array' ? ' entries long' : ''
-    return `must be at least ${issue.minimum}${what}`
-  }
-  return undefined
-}
-
-const A: Record<string, string> = {
-  string: 'text, in quotes',
-  number: 'a number, without quotes',
-  int: 'a whole number',
-  array: 'a list',
-  object: 'an object',
-}
-
-/** Returns the faults of an issue. Each unknown key is a fault, which lists the known keys. */
-export function faultsOf(shape: z.core.$ZodType, issue: z.core.$ZodIssue): FieldFault[] {
-  const ofUnion = issue.code === 'invalid_union' ? faultsOfUnion(shape, issue) : []
-  if (ofUnion.length > 0) return ofUnion
-  if (issue.code !== 'unrecognized_keys')
-    return [{ field: issue.path.join('.') || '(whole file)', message: issue.message }]
-  const known = knownKeys(shape, issue.path)
-  return issue.keys.map((key) => ({
-    field: [...issue.path, key].join('.'),
-    message: `unknown; known are ${known.join(', ')}`,
-  }))
-}
-
-/** If an object has an unknown kind, returns a fault that lists the known kinds, and the faults against the nearest kind. */
-function faultsOfUnion(shape: z.core.$ZodType, { path: at, errors }: z.core.$ZodIssueInvalidUnion): FieldFault[] {
-  const [nearest = []] = errors.toSorted((one, other) => one.length - other.length)
-  const kinds = errors
-    .flat()
-    .flatMap((one) => (one.code === 'invalid_value' && one.path[0] === 'kind' ? one.values : []))
-  if (kinds.length === 0) return []
-  const kind = { field: [...at, 'kind'].join('.'), message: `must be one of ${kinds.map(String).join(', ')}` }
-  const others = nearest.filter(({ path }) => path[0] !== 'kind')
-  return [kind, ...others.flatMap((one) => faultsOf(shape, { ...one, path: [...at, ...one.path] }))]
-}
-
-function knownKeys(shape: z.core.$ZodType, at: PropertyKey[]): string[] {
-  const def = shape._zod.def as unknown as {
-    innerType?: z.core.$ZodType
-    element?: z.core.$ZodType
-    valueType?: z.core.$ZodType
-    shape?: Record<string, z.core.$ZodType>
-    options?: z.core.$ZodType[]
-  }
-  if (def.innerType) return knownKeys(def.innerType, at)
-  if (def.options) return [...new Set(def.options.flatMap((option) => knownKeys(option, at)))]
-  const [next, ...rest] = at
-  if (next === undefined) return Object.keys(def.shape ?? {})
-  const inner = def.element ?? def.shape?.[String(next)] ?? def.valueType
-  return inner ? knownKeys(inner, rest) : []
 }
 
 /**

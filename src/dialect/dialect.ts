@@ -9,6 +9,7 @@ import { z } from 'zod'
 import { type KeyType, keyTypes } from '../domain/licence-key.ts'
 import { type EventName, eventNames, type OrderStatus, orderStatuses } from '../domain/supplier.ts'
 import { Failure, messageOf } from '../errors.ts'
+import { didYouMean, faultsOf, jsonLines, type PlacedFault, sayWhatIsRight } from './file-faults.ts'
 
 export const path = z.string().regex(/^$|^[^.]+(\.[^.]+)*$/, 'a dotted path')
 export const parameter = z.string().min(1)
@@ -415,7 +416,8 @@ function contradictions(dialect: z.infer<typeof shape>): [path: string, message:
   const { signature, event, money, keys, order } = dialect
   const paths = pathsOf(dialect)
   const ofType = keyTypesOf(dialect)
-  const texts = [...textsIn(orderBody ?? {})]
+  const placed = [...textsIn(orderBody ?? {}, 'orderBody')]
+  const texts = placed.map(([, text]) => text)
   const has = (name: string) => texts.some((text) => text === `{${name}}` || text.startsWith(`{${name}:`))
   const templates = auth?.kind === 'header' ? Object.entries(auth.headers) : []
   const { string = '{timestamp}.{body}', timestamp } = signature
@@ -479,8 +481,8 @@ function contradictions(dialect: z.infer<typeof shape>): [path: string, message:
   ]
   for (const name of orderBody === undefined ? [] : ['productId', 'quantity', 'reference'])
     rules.push([!has(name), 'orderBody', `needs {${name}}`])
-  for (const text of texts.filter((text) => /[{}]/.test(text) && !placeholders.some((one) => one === text)))
-    rules.push([true, 'orderBody', `${JSON.stringify(text)} must be exactly one of ${placeholders.join(', ')}`])
+  for (const [at, text] of placed.filter(([, text]) => /[{}]/.test(text) && !placeholders.some((one) => one === text)))
+    rules.push([true, at, `must be exactly one of ${placeholders.join(', ')}${didYouMean(text, placeholders)}`])
   const ofCredentials =
     auth?.kind === 'header' ? Object.keys(auth.headers) : auth ? ['authorization'] : [headers.apiKey]
   const written = [...ofCredentials, headers.idempotencyKey, ...WRITTEN]
@@ -495,9 +497,10 @@ function contradictions(dialect: z.infer<typeof shape>): [path: string, message:
   return rules.flatMap(([isWrong, path, message]) => (isWrong ? [[path, message] as [string, string]] : []))
 }
 
-function* textsIn(value: unknown): Generator<string> {
-  if (typeof value === 'string') yield value
-  else if (typeof value === 'object' && value !== null) for (const inner of Object.values(value)) yield* textsIn(inner)
+function* textsIn(value: unknown, at: string): Generator<[at: string, text: string]> {
+  if (typeof value === 'string') yield [at, value]
+  else if (typeof value === 'object' && value !== null)
+    for (const [name, inner] of Object.entries(value)) yield* textsIn(inner, `${at}.${name}`)
 }
 
 const FLAGLESS = 'an error that comes as HTTP 200 needs error.success, the flag that marks it as an error'
@@ -543,21 +546,46 @@ export type FlagWords = Dialect['flags']['available']
 /**
  * Reads a dialect file.
  *
- * @throws Failure `invalid` with every wrong field
+ * @throws Failure `invalid` with every fault in the order of the file, each with its line
  */
 export function readDialect(file: string | URL): Dialect {
+  let text: string
   let json: unknown
   try {
-    json = JSON.parse(readFileSync(file, 'utf8').replace(/^\ufeff/, ''))
+    text = readFileSync(file, 'utf8').replace(/^\ufeff/, '')
+    json = JSON.parse(text)
   } catch (cause) {
     if (!(cause instanceof SyntaxError)) throw new Failure('invalid', messageOf(cause, String(file)), { cause })
     throw new Failure('invalid', `the dialect file ${String(file)} is not JSON: ${cause.message}`, { cause })
   }
-  const result = dialectShape.safeParse(json)
-  if (result.success) return result.data
-  const fields = result.error.issues.map((issue) => ({ field: issue.path.join('.'), message: issue.message }))
-  const list = fields.map((fault) => `${fault.field}: ${fault.message}`).join('; ')
-  throw new Failure('invalid', `the dialect file ${String(file)} has faults: ${list}`, { fields })
+  const { lineOf, twice } = jsonLines(text)
+  const result = dialectShape.safeParse(json, { error: sayWhatIsRight })
+  if (result.success && twice.length === 0) return result.data
+  const faults = [...twice, ...faultsIn(json, result.error?.issues ?? [])]
+    .map(({ path, message }) => ({ field: path.join('.'), message, line: lineOf(path) }))
+    .toSorted((one, other) => one.line - other.line)
+  const list = faults.map(({ line, field, message }) => `line ${line}: ${field}: ${message}`).join(';\n')
+  throw new Failure('invalid', `the dialect file ${String(file)} has faults:\n${list}`, { fields: faults })
+}
+
+/** A misspelt word breaks rules between fields too. So these rules are checked again with the words that are meant. */
+function faultsIn(json: unknown, issues: readonly z.core.$ZodIssue[]): PlacedFault[] {
+  const of = (some: readonly z.core.$ZodIssue[], file: unknown) =>
+    some.flatMap((issue) => faultsOf(dialectShape, issue, file))
+  const ofFields = of(
+    issues.filter(({ code }) => code !== 'custom'),
+    json,
+  )
+  if (ofFields.length === 0 || ofFields.some(({ message }) => !message.startsWith('unknown'))) return of(issues, json)
+  const corrected = structuredClone(json)
+  for (const { path, meant } of ofFields) {
+    const name = String(path.at(-1))
+    const place = valueAt(corrected, path.slice(0, -1).join('.')) as Record<string, unknown>
+    if (meant !== undefined) place[meant] = place[name]
+    delete place[name]
+  }
+  const again = dialectShape.safeParse(corrected, { error: sayWhatIsRight }).error?.issues ?? []
+  return [...ofFields, ...of(again, corrected)]
 }
 
 /* Values at the dotted paths of a dialect, and its words for yes and no. */

@@ -97,7 +97,7 @@ describe('the configuration', () => {
     )
     expect(faults).toEqual({
       'supplier.baseUrl': 'an address that ends in /v1',
-      'supplier.dialct': 'unknown; known are baseUrl, dialect',
+      'supplier.dialct': 'unknown; did you mean `dialect`?',
       'stores.0.id': expect.stringContaining('quayside init'),
       'stores.0.kind': 'must be one of backend, woocommerce, shopify',
       'stores.0.pricing.markup.percent': 'must be text, in quotes',
@@ -264,7 +264,7 @@ describe('the price rules', () => {
       'stores.0.currency': 'an ISO 4217 code, such as "EUR"',
       'stores.0.pricing.compareAt': 'must be "base_price", {"percent": "25"} or null',
       'stores.0.pricing.jumpPercent': 'a percentage such as "12.5", without a sign',
-      'stores.0.pricing.categories.Games.percnt': 'unknown; known are percent, flat',
+      'stores.0.pricing.categories.Games.percnt': 'unknown; did you mean `percent`?',
       'stores.0.pricing.rounding.to': 'unknown; known are step, endings, direction',
       'stores.0.stock.source': 'must be one of both, local, provider',
       'stores.0.stock.cap': 'must be at least 1',
