@@ -8,6 +8,7 @@ import {
   hasApiKey,
   readApiKey,
   readText,
+  shippedDialects,
 } from '../config/config.ts'
 import { clearTextWarnings, ENCRYPT } from '../config/warnings.ts'
 import { readDialect } from '../dialect/dialect.ts'
@@ -219,8 +220,14 @@ const addressFaultOf = (dialect: string, folder: string) => (text: string) =>
   faultOf(baseUrlShape)(text) ??
   (dialectFault(dialect, folder) ? undefined : baseUrlFault(text, readDialect(dialectFileOf(dialect, folder))))
 
+const LIST_WIDTH = 78
+
 async function askDialect(terminal: Terminal, before: string, folder: string): Promise<string> {
   const settingOf = (text: string): string => (text === before ? text : dialectSetting(text, folder))
+  const known = shippedDialects().map(({ name, about }) =>
+    sentence(`${name}: ${about}`, LIST_WIDTH, { lead: '  ', hang: 4 }),
+  )
+  terminal.write(`\nThese dialects come with Quayside:\n${known.join('')}`)
   const text = await terminal.put({
     about: `How the supplier writes what the API leaves open: the name of a dialect, or the path of a file. ${DIALECT} is the default; docs/fitting-a-supplier.md leads to another.`,
     ask: 'Dialect',

@@ -2,7 +2,7 @@
  * The configuration: one JSON file for settings, the environment for secrets. It is read once, then frozen.
  */
 
-import { existsSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { isIP } from 'node:net'
 import path from 'node:path'
 import { validate as validCron } from 'node-cron'
@@ -472,11 +472,18 @@ function readSecret(source: SecretSource, folder: string, env: Env, faults: Fiel
   }
 }
 
+const DIALECTS = path.join(import.meta.dirname, '../../config/dialects')
+
 /** Returns the file that `supplier.dialect` names. @param folder where the configuration is */
 export const dialectFileOf = (name: string, folder: string): string =>
-  name.endsWith('.json')
-    ? path.resolve(folder, name)
-    : path.join(import.meta.dirname, '../../config/dialects', `${name}.json`)
+  name.endsWith('.json') ? path.resolve(folder, name) : path.join(DIALECTS, `${name}.json`)
+
+/** The dialects that come with the program, without those for tests. */
+export const shippedDialects = (): Dialect[] =>
+  readdirSync(DIALECTS)
+    .filter((file) => file.endsWith('.json'))
+    .map((file) => readDialect(path.join(DIALECTS, file)))
+    .filter(({ about }) => !about.startsWith('For tests only'))
 
 /** Reads the dialect that is named, also where other settings are wrong, so that every fault is named at once. */
 function readDialectOf(json: unknown, folder: string, faults: FieldFault[]) {

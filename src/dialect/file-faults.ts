@@ -93,16 +93,8 @@ function faultsOfUnion(shape: z.core.$ZodType, issue: z.core.$ZodIssueInvalidUni
   if (issue.discriminator !== undefined) {
     const place = at.slice(0, -1)
     const known = knownKeys(shape, place)
-    const record = place.reduce((value, name) => valueIn(value, String(name)), json) ?? {}
-    return [
-      own,
-      ...unknownKeys(
-        shape,
-        place,
-        Object.keys(record).filter((key) => !known.includes(key)),
-        json,
-      ),
-    ]
+    const strange = Object.keys(recordAt(json, place)).filter((key) => !known.includes(key))
+    return [own, ...unknownKeys(shape, place, strange, json)]
   }
   const [nearest = []] = errors.toSorted((one, other) => one.length - other.length)
   const kinds = errors

@@ -9,7 +9,8 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import express from 'express'
-import type { Dialect } from '../dialect/dialect.ts'
+import { type Dialect, valueAt } from '../dialect/dialect.ts'
+import { Failure } from '../errors.ts'
 import { createApi, malformedAnswer } from './api.ts'
 import { generatedCatalogue, shippedCatalogue } from './catalogue.ts'
 import { cryptoRandom } from './chance.ts'
@@ -52,8 +53,33 @@ const tickMs = 50
 /** How long a caller may take to read that its request is malformed. A connection cut at once would lose the answer. */
 const lingerMs = 1_000
 
+/** Words of a dialect that only suppliers other than the Reseller API v1.1 need, with the value that the sandbox serves. */
+const SERVED: Record<string, unknown> = {
+  paths: undefined,
+  constantHeaders: undefined,
+  auth: undefined,
+  'signature.string': '{timestamp}.{body}',
+  'signature.mac': 'sha256',
+  'signature.secret': 'utf8',
+  'event.header': undefined,
+  orderBody: undefined,
+  orderAnswer: 'order',
+  idempotency: 'header',
+  keys: undefined,
+}
+
+function refuseUnserved(dialect: Dialect): void {
+  const words = Object.keys(SERVED).filter((word) => ![undefined, SERVED[word]].includes(valueAt(dialect, word)))
+  if (words.length === 0) return
+  const named = words.map((word) => `\`${word}\``).join(', ')
+  const message = `the sandbox does not serve ${named} of the dialect ${dialect.name}: it speaks the Reseller API v1.1 alone`
+  throw new Failure('invalid', message)
+}
+
+/** @throws Failure `invalid` for a dialect with words that the sandbox does not serve */
 export async function startSandbox(options: SandboxOptions) {
   const { dialect, apiKey, offers, now = Date.now, random = cryptoRandom, requestsPerMinute = 600 } = options
+  refuseUnserved(dialect)
   const { balanceMinor = 250_000, balanceLowMinor = 10_000, completeAfterMs = 300 } = options
   const catalogue = offers === undefined ? shippedCatalogue() : generatedCatalogue(offers, options.seed ?? 1)
   const faults = createFaults()

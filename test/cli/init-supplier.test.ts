@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
 import { programName } from '../../src/cli/words.ts'
-import { loadConfig } from '../../src/config/config.ts'
+import { loadConfig, shippedDialects } from '../../src/config/config.ts'
 import { startCheckedSandbox } from '../support/checked-sandbox.ts'
 import { run, temporaryFolder, widest } from '../support/cli-run.ts'
 import { dialect, refusedOrigin, startHttp } from '../support/supplier-server.ts'
@@ -184,4 +184,16 @@ it('prints commands that can be pasted: inside a clone, after an installation, a
   expect(programName('/usr/lib/node_modules/quayside', '/home/anna')).toBe('quayside')
   expect(programName('/app', '/data')).toBe('/app/src/quayside.js')
   expect(programName('/home/anna b/quayside', '/home')).toBe("'/home/anna b/quayside/src/quayside.js'")
+})
+
+it('offers the dialects that come with Quayside by their names, with what each is for, and none for tests', async () => {
+  const { sandbox } = await supplier()
+  const { ask } = place()
+  const { stdout } = await ask([sandbox.baseUrl, '', API_KEY, 'no'])
+  const text = flat(stdout)
+  expect(text).toContain('These dialects come with Quayside: ')
+  for (const { name, about } of shippedDialects()) expect(text).toContain(` ${name}: ${about} `)
+  expect(shippedDialects().map(({ name }) => name)).toContain('reseller-v1.1')
+  expect(text).not.toMatch(/contrary|For tests only/)
+  expect(widest(stdout)).toBeLessThanOrEqual(80)
 })

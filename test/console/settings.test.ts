@@ -20,6 +20,14 @@ test('every setting is shown with its value, and whether it is a default', async
   expect(text).toContain('Every secret that is needed is set.')
 })
 
+test('the dialect of the supplier is named, with what its file says that it is for', async () => {
+  const { page, api } = await worldOf()
+  const { name, about } = api.config.dialectFacts
+  const { text } = await page('viewer', '/settings')
+  expect(text).toContain(`The supplier is read by the dialect <code>${name}</code>.`)
+  expect(text).toContain(about)
+})
+
 test('a secret is shown as set or unset, and never its text', async () => {
   const world = await worldOf()
   const { text } = await world.page('admin', '/settings')

@@ -156,7 +156,7 @@ test('any single word of a dialect with new words, misspelt, is reported with it
       )
       expect(fault, `${at}: ${misspelt}`).toBeDefined()
     }),
-    { numRuns: 400 },
+    { numRuns: 200 },
   )
 })
 

@@ -15,6 +15,7 @@ import { parseArgs } from 'node:util'
 import { DEMO_STORE, freePort, writeDemoConfig } from '../../src/demo/files.ts'
 import { readDialect } from '../../src/dialect/dialect.ts'
 import { sentence } from '../../src/domain/text-layout.ts'
+import { Failure } from '../../src/errors.ts'
 import { openSetUp } from '../../src/installation.ts'
 import { startSandbox } from '../../src/sandbox/server.ts'
 import { shopifyOfStory } from './shopify-story.ts'
@@ -223,6 +224,9 @@ async function play(kind: Kind): Promise<void> {
     process.exitCode = figures.passed ? 0 : 1
   } catch (error) {
     say(`failed: ${error instanceof Error ? error.message : String(error)}`)
+    process.exitCode = 2
+    // Nothing was started: the sandbox does not speak this dialect, or its file has faults.
+    if (error instanceof Failure && error.code === 'invalid') return
     process.stdout.write(readFileSync(path.join(folder, 'quayside.log'), 'utf8').split('\n').slice(-20).join('\n'))
     process.stdout.write(`${JSON.stringify({ passed: false })}\n`)
     process.exitCode = 1

@@ -28,6 +28,9 @@ const Settings = component('Settings', {
       isDefault: z.boolean(),
     }),
   ),
+  dialect: z
+    .object({ name: z.string(), about: z.string().describe('What its file says that it is for') })
+    .describe('How the supplier writes what its API leaves open'),
   secrets: z.array(Secret).describe('Whether each is set. No text of a secret is ever in an answer'),
   keyInUse: z.string().describe('Name of the key-encryption key that the database is sealed under'),
   keyConfigured: z.string().describe('Name of the one that the configuration had at the start'),
@@ -45,6 +48,7 @@ export function settingsOperations({ config, keys }: ApiContext) {
         ok({
           file: config.file,
           settings: settingsInForce(config),
+          dialect: { name: config.dialectFacts.name, about: config.dialectFacts.about },
           secrets: secretsOf(config),
           keyInUse: nameOfKey(keys.current()),
           keyConfigured: nameOfKey(config.keyEncryptionKey),
