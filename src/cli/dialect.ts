@@ -118,6 +118,7 @@ export function checkText({ dialect, supplier, findings, products }: Checked, wi
   const shown = findings.filter(({ fact, verdict }) => verdict !== 'not_shown' || !/^errors\..*status$/.test(fact))
   const by = (...verdicts: SettingVerdict[]) => shown.filter(({ verdict }) => verdicts.includes(verdict))
   const [read, documented, faults] = [by('read'), by('documented'), findings.filter(isFault)]
+  const unproven = by('needs_order')
   const doubted = by('none').filter(({ candidates = [] }) => candidates.length > 0)
   const [money, others] = [by('not_shown').filter(isMoney), by('not_shown').filter((one) => !isMoney(one))]
   const sections = [
@@ -130,12 +131,17 @@ export function checkText({ dialect, supplier, findings, products }: Checked, wi
     listText('Shown by no answer: ask the supplier, or see the first delivery', others, width),
     blocksText('Null in the dialect, and there is something', doubted, width),
     blocksText('In no answer', by('missing'), width),
+    listText(NEEDS_ORDER, unproven, width, true),
     blocksText('WRONG', faults, width),
   ]
+  const later = unproven.length === 0 ? '' : `, ${unproven.length} not proven until the first order`
   const fit = counted(read.length + documented.length, 'fact fits', 'facts fit')
   const wrong = counted(faults.length, 'is wrong', 'are wrong')
-  return `${sections.filter(Boolean).join('\n')}\n${fit}, ${wrong}.\n`
+  return `${sections.filter(Boolean).join('\n')}\n${fit}, ${wrong}${later}.\n`
 }
+
+const NEEDS_ORDER =
+  'Not proven until the first order: a check sends GETs alone, and only an order or its delivery shows these'
 
 /** Shows products with their prices, as only a person notices that a dialect reads the price from a wrong field. */
 function productsText(products: SupplierOffer[], width: number): string {

@@ -2,8 +2,17 @@ import { type Dialect, eventNames, listAt, parentOf, valueAt } from '../dialect/
 import { isTextKey, normalKey } from '../domain/licence-key.ts'
 import { formatDecimal } from '../domain/money.ts'
 import { parseOffer } from '../supplier/offer-record.ts'
-import { asCount, asId, parseBalance, parseOrder, parseWebhook, type Read, seenText } from '../supplier/records.ts'
-import { candidatesFor, findList, findRecord, shownText, valuesByPath } from './answer-parts.ts'
+import {
+  asCount,
+  asId,
+  parseBalance,
+  parseKey,
+  parseOrder,
+  parseWebhook,
+  type Read,
+  seenText,
+} from '../supplier/records.ts'
+import { type Answer, candidatesFor, findList, findRecord, shownText, valuesByPath } from './answer-parts.ts'
 import type { Judged } from './check.ts'
 import {
   type FieldCheck,
@@ -52,7 +61,7 @@ export function checkRecords(dialect: Dialect, sample: Sample): Judged[] {
     ...found,
     ...checkWriting(dialect, found),
     ...checkStatuses(dialect, [...single, ...listed]),
-    ...checkKeys(dialect, single.length > 0 ? single : listed),
+    ...checkKeys(dialect, single.length > 0 ? single : listed, sample.keys),
     ...checkEvents(dialect, hooks),
     ...checkSingleProduct(sample, dialect),
     ...checkQuantity(dialect, balance),
@@ -235,7 +244,7 @@ function checkStatuses({ order, orderStatuses }: Dialect, orders: unknown[]): Ju
 }
 
 /** Checks the reason of a failed order, and the keys of a completed order. */
-function checkKeys(dialect: Dialect, all: unknown[]): Judged[] {
+function checkKeys(dialect: Dialect, all: unknown[], second: Answer | undefined): Judged[] {
   const { order, orderStatuses } = dialect
   const inState = (state: string) =>
     all.filter((record) => orderStatuses[String(valueAt(record, order.status))] === state)
@@ -249,6 +258,7 @@ function checkKeys(dialect: Dialect, all: unknown[]): Judged[] {
     const judged = judgeField(dialect, { fact, path, check, records: failed, from: 'failed orders' })
     return withCandidates(dialect, 'order', judged, failed, [])
   })
+  if (dialect.keys) return [...reasons, ...judgeTypedKeys(dialect, dialect.keys, completed[0], second)]
   const value = none('completed')
   if (typeof dialect.keys?.path === 'string') {
     const later = 'a second read brings them: the first order proves it'
@@ -285,6 +295,49 @@ function judgeKeys(dialect: Dialect, completed: unknown[]): Judged[] {
   const hint = isText(keys[0]) ? 'a key is plain text: null' : 'keys that are no text, or lie elsewhere, cannot be sold'
   const value = `${shape(texts[0])} is no text`
   return [...found, { fact: 'order.keyText', verdict: 'unreadable', value, candidates, hint }]
+}
+
+/** Judges keys by the words of `keys`, as they are read before they are sold. Without a completed order none of them is judged. */
+function judgeTypedKeys(
+  dialect: Dialect,
+  keys: NonNullable<Dialect['keys']>,
+  order: unknown,
+  second: Answer | undefined,
+): Judged[] {
+  const { lists, envelope } = dialect
+  if (keys.path === null ? order === undefined : second === undefined) return []
+  if (second && second.status >= 300)
+    return [{ fact: 'keys.path', verdict: 'differs', value: `it answered ${second.status}`, hint: 'ask where it is' }]
+  const page = valueAt(second?.json, keys.paged ? (lists.data ?? envelope.data) : envelope.data)
+  const isBare = !keys.paged && Array.isArray(page)
+  const came = second ? (isBare ? page : listAt(page, keys.items)) : listAt(order, dialect.order.keys)
+  const place = second ? 'keys.items' : 'order.keys'
+  if (!Array.isArray(came) || came.length === 0) {
+    const value = `a completed order has ${Array.isArray(came) ? 'an empty list' : shape(came)} there`
+    return [{ fact: place, verdict: 'unreadable', value }]
+  }
+  const types = new Set<string>()
+  for (const item of came) {
+    const key = parseKey(item, dialect)
+    if (!key.ok) {
+      const fact = key.setting === 'keys.type' && typeof keys.type === 'object' ? 'keys.type.path' : key.setting
+      return [{ fact, verdict: 'unreadable', value: `${key.seen} is there` }]
+    }
+    types.add(key.value.type ?? 'text')
+    if (typeof keys.type === 'object') types.add(String(valueAt(item, keys.type.path)))
+  }
+  const read = (fact: string, value: string): Judged => ({ fact, verdict: 'read', value })
+  const words = typeof keys.type === 'object' ? Object.keys(keys.type.words) : []
+  return [
+    ...(second ? [read('keys.path', 'it answers')] : []),
+    read(place, came.length === 1 ? 'a key' : `${came.length} keys`),
+    read('keys.text', 'what each key is can be read'),
+    ...(words.length === 0
+      ? [read('keys.type', `every key is ${keys.type}`)]
+      : [read('keys.type.path', 'it is known')]),
+    ...words.filter((word) => types.has(word)).map((word) => read(`keys.type.words.${word}`, 'a key has it')),
+    ...(types.has('pair') ? [read('keys.second.path', 'a key has two parts')] : []),
+  ]
 }
 
 const shape = (value: unknown): string =>

@@ -52,6 +52,8 @@ export type SettingVerdict =
   | 'documented'
   /** Neither an answer nor the document shows the value: a person must ask the supplier. */
   | 'not_shown'
+  /** Only an order, or a delivery about one, can show the value. */
+  | 'needs_order'
 
 export interface DialectFinding {
   /** The setting: `product.cost`. */
@@ -74,6 +76,13 @@ export type Judged = Omit<DialectFinding, 'dialect'>
 export const isFault = ({ verdict }: Pick<DialectFinding, 'verdict'>): boolean =>
   verdict === 'unreadable' || verdict === 'differs'
 
+/** Words that no GET shows: what is sent with an order, what answers it, its keys, and how a delivery about it is signed. */
+const BY_ORDER =
+  /^(orderBody\b|orderAnswer$|idempotency$|paths\.placeOrder$|keys\.|signature\.(string|mac|secret)$|event\.header$)/
+
+/** Settings that are empty where another word stands for them. */
+const LEFT_OUT = /^(headers\.(apiKey|idempotencyKey)|orderRequest\..*|webhook(Request)?\..*|event\.name|order\.keys)$/
+
 /** Settings that describe the file, and not the supplier. */
 const OURS = ['name', 'about']
 
@@ -83,7 +92,7 @@ export function checkDialect(dialect: Dialect, sample: Sample): DialectFinding[]
   const shown = new Map<string, Judged>()
   const hidden = new Map<string, Judged>()
   const checks = [checkHeaders, checkEnvelopes, checkErrors, checkListPaths, checkPageEnd, checkPaging, checkFilters]
-  for (const one of [...checks, checkRecords].flatMap((check) => check(dialect, sample))) {
+  for (const one of [...checks, checkWords, checkRecords].flatMap((check) => check(dialect, sample))) {
     const into = one.verdict === 'no_sample' ? hidden : shown
     if (!into.has(one.fact) || isFault(one)) into.set(one.fact, one)
   }
@@ -94,9 +103,11 @@ export function checkDialect(dialect: Dialect, sample: Sample): DialectFinding[]
   return facts
     .map((fact): DialectFinding => {
       const setting = settings.has(fact) ? settings.get(fact) : null
+      if (setting === '' && LEFT_OUT.test(fact)) return { fact, dialect: null, verdict: 'none' }
       const judged = shown.get(fact) ?? documented.get(fact) ?? hidden.get(fact)
       if (judged) return { ...judged, ...cureOf(dialect, judged), dialect: setting }
-      return { fact, dialect: setting, verdict: setting === null ? 'none' : 'not_shown' }
+      const verdict = BY_ORDER.test(fact) ? 'needs_order' : 'not_shown'
+      return { fact, dialect: setting, verdict: setting === null ? 'none' : verdict }
     })
     .toSorted((a, b) => rank(a.fact) - rank(b.fact))
 }
@@ -123,7 +134,8 @@ function settingsOf(dialect: Dialect): Map<string, unknown> {
   const settings = new Map<string, unknown>()
   const visit = (value: unknown, path: string): void => {
     const whole = /^(flags\.\w+|signature\.timestamp|money\.representation)$/.test(path)
-    if (whole || typeof value !== 'object' || value === null || Array.isArray(value)) {
+    const isList = Array.isArray(value) && !path.startsWith('orderBody')
+    if (whole || typeof value !== 'object' || value === null || isList) {
       settings.set(path, value)
       return
     }
@@ -183,6 +195,52 @@ function checkHeaders({ headers, ...dialect }: Dialect, sample: Sample): Judged[
   return found
 }
 
+/** Checks the words that other suppliers need: their paths, and how a request carries credentials and constants. */
+function checkWords(dialect: Dialect, sample: Sample): Judged[] {
+  const { paths, auth } = dialect
+  const { products, product, orders, order, balance, webhooks, document } = sample
+  const answers: [string, Answer | undefined][] = paths
+    ? Object.entries({ products, product, orders, order: order[0], balance, webhooks })
+    : []
+  const found = answers.flatMap(([name, answer]): Judged[] => {
+    const fact = `paths.${name}`
+    if (paths?.[name as 'webhooks'] === null) return [{ fact, verdict: 'none' }]
+    if (answer === undefined) return [{ fact, verdict: 'no_sample', value: 'no record to ask for yet' }]
+    if (answer.status < 300) return [{ fact, verdict: 'read', value: 'it answers' }]
+    return [{ fact, verdict: 'differs', value: `it answered ${answer.status}`, hint: 'ask where it is' }]
+  })
+  if (paths?.openapi && document === undefined)
+    found.push({ fact: 'paths.openapi', verdict: 'missing', value: 'no document came' })
+  const sent = [...settingsOf(dialect)].filter(([, value]) => value !== null).map(([fact]) => fact)
+  for (const fact of sent.filter((one) => /^(auth|constantHeaders)\./.test(one)))
+    found.push({ fact, verdict: 'read', value: 'accepted' })
+  return auth?.kind === 'oauth2_client_credentials' ? [...tokenFacts(auth, sample), ...found] : found
+}
+
+/** Judges how a token is fetched: two were asked for, and each was tried. */
+function tokenFacts({ renewBeforeSeconds }: Tokens, { renewed }: Sample): Judged[] {
+  const fact = 'auth.token'
+  if (!renewed) {
+    const value = 'a token is accepted, and no other one came when it was asked for again'
+    return [{ fact, verdict: 'missing', value, hint: 'ask whether a token can be renewed before it ends' }]
+  }
+  const { answer, lifeMs } = renewed
+  const second = `the token that renewed it was answered ${answer.status}`
+  if (answer.status >= 300) return [{ fact, verdict: 'differs', value: second, hint: 'ask how a token is renewed' }]
+  const found: Judged[] = [{ fact, verdict: 'read', value: 'fetched and renewed: both tokens are accepted' }]
+  const lasts = lifeMs / 1_000
+  if (!Number.isFinite(lasts)) {
+    const value = 'the answer does not say: a token is renewed once it is refused'
+    return [...found, { fact: 'auth.expiresIn', verdict: 'missing', value }]
+  }
+  found.push({ fact: 'auth.expiresIn', verdict: 'read', value: `a token lasts ${lasts} s` })
+  const [setting, value] = ['auth.renewBeforeSeconds', `a token lasts ${lasts} s`]
+  if (lasts <= renewBeforeSeconds)
+    found.push({ fact: setting, verdict: 'differs', value, right: Math.floor(lasts / 10) })
+  return found
+}
+type Tokens = Extract<Dialect['auth'], { kind: 'oauth2_client_credentials' }>
+
 /** Checks the envelope of a success: its flag, and the record in the envelope. */
 function checkEnvelopes(dialect: Dialect, sample: Sample): Judged[] {
   const answers = answersOf(sample)
@@ -233,7 +291,11 @@ function flagFacts(
 function checkErrors(dialect: Dialect, { absent, keyless }: Sample): Judged[] {
   const { error, flags } = dialect
   const found: Judged[] = []
-  const refusals = [absent, keyless].filter(({ status, json }) => status >= 400 || isRefusal(json, dialect))
+  // What keeps the door of an API, such as a token server, has errors of its own.
+  const isOfDoor = (answer: Answer) => answer === keyless && dialect.auth && valueAt(answer.json, error.code) === undefined
+  const refusals = [absent, keyless].filter(
+    (one) => (one.status >= 400 || isRefusal(one.json, dialect)) && !isOfDoor(one),
+  )
   if (refusals.length === 0) return found
   const texts = (key: 'code' | 'message' | 'requestId', names: string): Judged => {
     const fact = `error.${key}`

@@ -42,6 +42,10 @@ export interface Sample {
   orders: Answer
   /** Single orders: one of each status in the list. */
   order: Answer[]
+  /** The second read that brings the keys of a completed order, where the dialect has one. */
+  keys?: Answer
+  /** Where the credentials are a token: GET /balance with the next one, and how long it lasts; null: there was no next one. */
+  renewed?: { answer: Answer; lifeMs: number } | null
   /** The answers to each filter of GET /orders. `none`: no order can match. Else the order with this `reference` must match. */
   filters: { name: 'externalOrderId' | 'from' | 'to'; answer: Answer; none: boolean; reference?: string }[]
   /** The parsed answer of GET /openapi; undefined without one. */
@@ -69,7 +73,7 @@ export const secondSize = (rows: unknown[]): number => (rows.length > 3 ? 3 : 1)
 /** Reads each kind of record once. @throws Failure `unavailable` when the supplier is not reached or refuses the key */
 export async function readSample(source: SampleSource): Promise<Sample> {
   const agent = openAgent(1)
-  const get = reader(source, agent)
+  const { get, renew } = reader(source, agent)
   const { dialect, now } = source
   const { paging, orders: filterNames } = dialect
   try {
@@ -137,6 +141,14 @@ export async function readSample(source: SampleSource): Promise<Sample> {
     for (const one of ordersToRead(placed, dialect)) {
       sample.order.push(await withKey(`/orders/${encodeURIComponent(one)}`))
     }
+    const completed = placed.findIndex((order) => stateOf(order, dialect) === 'completed')
+    const completedId = idsIn(placed, 'order', dialect)[completed]
+    if (dialect.keys?.path && completedId !== undefined) {
+      const whole = dialect.keys.path.replace('{id}', encodeURIComponent(completedId))
+      const query = dialect.keys.paged ? pageOf(paging.limitMax) : ''
+      sample.keys = await withKey(whole + (whole.includes('?') ? query.replace('?', '&') : query))
+    }
+    if (dialect.auth?.kind === 'oauth2_client_credentials') sample.renewed = await renew()
     if (source.document !== undefined || pathsOf(dialect).openapi === null) return sample
     return { ...sample, ...(await readDocument(get, keyHeader)) }
   } finally {
@@ -146,9 +158,14 @@ export async function readSample(source: SampleSource): Promise<Sample> {
 
 type Get = (path: string, keyHeader?: string) => Promise<Answer>
 
-function reader({ baseUrl, dialect, apiKey, now, sleep }: SampleSource, agent: ReturnType<typeof openAgent>): Get {
+/** Our word for the state of an order in a list. */
+const stateOf = (order: unknown, { order: paths, orderStatuses }: Dialect) =>
+  orderStatuses[String(valueAt(order, paths.status))]
+
+/** @returns `renew` makes the credentials fetch another token, as after a 401, and tries it */
+function reader({ baseUrl, dialect, apiKey, now, sleep }: SampleSource, agent: ReturnType<typeof openAgent>) {
   const probe = createProbe({ baseUrl, dialect, apiKey, now, agent, deadlineMs: DEADLINE_MS })
-  return async (path, keyHeader) => {
+  const get: Get = async (path, keyHeader) => {
     const request = `GET ${path.replace(/\?.*/s, '').replace(/^(\/\w+)\/.*/s, '$1/{id}')}`
     for (let tries = 1; ; tries += 1) {
       const ended = await probe(path, keyHeader ?? null)
@@ -169,6 +186,11 @@ function reader({ baseUrl, dialect, apiKey, now, sleep }: SampleSource, agent: R
       return { request, status, headers, json: readJson(body) }
     }
   }
+  const renew = async (): Promise<Sample['renewed']> => {
+    const lifeMs = await probe.renew()
+    return lifeMs === null ? null : { answer: await get('/balance', dialect.headers.apiKey), lifeMs }
+  }
+  return { get, renew }
 }
 
 /**

@@ -189,7 +189,8 @@ export function createSupplier(settings: SupplierSettings) {
 /**
  * Sends single GETs, for checks that look at whole answers. Nothing is paced or repeated.
  *
- * @returns a function of a path, as `requestTo` has it, and of the header for the API key: by default as the dialect says, null for none
+ * @returns a function of a path, as `requestTo` has it, and of the header for the API key: by default as the dialect says, null for none.
+ *   Its `renew` fetches the next token, as after a 401, and returns how long that lasts; null: none came
  */
 export function createProbe(
   given: Pick<SupplierSettings, 'baseUrl' | 'dialect' | 'apiKey' | 'now'> & { agent: Connections; deadlineMs: number },
@@ -198,13 +199,19 @@ export function createProbe(
   const place = { dialect, base: readBaseUrl(given.baseUrl, dialect) }
   const own = { ...place, apiKey, monotonic: now, agent, after: sockets.after, fetchDeadlineMs: deadlineMs }
   const credentials = createCredentials(own)
-  return async (path: string, header: string | null = dialect.headers.apiKey): Promise<Exchange> => {
+  const probe = async (path: string, header: string | null = dialect.headers.apiKey): Promise<Exchange> => {
     const other = { headers: header === null ? {} : { [header]: apiKey.reveal() } }
     const access = header === dialect.headers.apiKey ? await credentials.access(0) : other
     if ('stage' in access) return access
     const request = { method: 'GET' as const, path, headers: {}, deadlineMs, bodyMaxBytes: PAGE_MAX_BYTES }
     return withoutSecrets(await exchange(agent, requestTo(place, request, access.headers)), credentials.spellings())
   }
+  const renew = async (): Promise<number | null> => {
+    const before = await credentials.access(0)
+    const next = 'stage' in before ? before : await credentials.refused(before.token ?? '')
+    return next === undefined || 'stage' in next ? null : (next.lifeMs ?? Number.POSITIVE_INFINITY)
+  }
+  return Object.assign(probe, { renew })
 }
 
 interface Client extends SupplierLink {

@@ -17,6 +17,8 @@ import {
 export interface Access {
   headers: Record<string, string>
   token?: string
+  /** How long the token lasted at first; infinite where its endpoint does not say. */
+  lifeMs?: number
 }
 
 /** Why there are no credentials, so that nothing was sent. */
@@ -149,7 +151,11 @@ function tokens(given: Given, auth: OAuth): Credentials {
     })
     return renewing
   }
-  const accessOf = ({ text }: Token): Access => ({ headers: { authorization: `Bearer ${text}` }, token: text })
+  const accessOf = ({ text, lifeMs }: Token): Access => ({
+    headers: { authorization: `Bearer ${text}` },
+    token: text,
+    lifeMs,
+  })
 
   return {
     access: async (lifeMs) => {

@@ -5,6 +5,7 @@ import { standard } from './dialect-pair.ts'
 const { webhook: _, webhookRequest: __, orderRequest: ___, ...usual } = standard
 const { idempotencyKey: ____, apiKey: _____, ...headers } = standard.headers
 const { name: ______, ...event } = standard.event
+const { keys: _______, ...order } = standard.order
 
 /** As a person writes it: what a supplier does not have is left out. */
 export const wordy = {
@@ -44,6 +45,7 @@ export const wordy = {
     deliveryIdHeader: 'x-message-id',
   },
   event: { ...event, header: 'x-event-name' },
+  order,
   flags: { ...standard.flags, available: 'quantity' },
   paging: { ...standard.paging, kind: 'cursor', next: 'next_cursor' },
   orderBody: {
