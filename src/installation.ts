@@ -20,8 +20,10 @@ import {
   openBeside,
   placeName,
 } from './storage/database-place.ts'
+import { keysOfPurchase } from './storage/licence-keys.ts'
 import { forget, makeFolder, undoOfFolder, writeText } from './storage/files.ts'
 import { categoriesOfOffers, countOffers, offersBySku, skusOfOffers } from './storage/offers.ts'
+import { listPurchases, type Purchase } from './storage/purchases.ts'
 import { setStoresMade } from './storage/restores.ts'
 import { lastCompleteSync, lastEndedSync, type SyncRun } from './storage/runs.ts'
 import { keyEncryptionKeyName } from './storage/settings.ts'
@@ -217,6 +219,8 @@ export interface Inspection {
   server: { version: string; hasTables: boolean } | null
   /** The sorted categories, and those SKUs of rules that the catalogue has; undefined before the first complete sync run. */
   catalogue: { categories: string[]; skus: ReadonlySet<string> } | undefined
+  /** The newest order that was sent and is complete, with its number of keys; undefined before any. */
+  bought: { purchase: Purchase; keys: number } | undefined
 }
 
 /**
@@ -234,6 +238,7 @@ export async function inspect(config: Config): Promise<Inspection> {
       key: await keyOf(config, db),
       lastSync: db && (await db.query(lastEndedSync()))[0],
       catalogue: db && (await catalogueOf(config, db)),
+      bought: db && (await boughtOf(db)),
     }
   } finally {
     await db?.close()
@@ -288,6 +293,15 @@ export async function callbackSecretsOf(config: Config, store: string): Promise<
 /** Returns the address to which a shop sends its orders; null without a public address. */
 export const webhookOfShop = ({ publicUrl }: Pick<Config, 'publicUrl'>, store: string): string | null =>
   publicUrl === null ? null : storeWebhookUrl(publicUrl, store)
+
+async function boughtOf(db: Pick<Database, 'query'>): Promise<Inspection['bought']> {
+  for (const state of ['completed', 'fulfilled'] as const) {
+    const newest = await db.query(listPurchases({ state, limit: 50 }))
+    const purchase = newest.find(({ sends, supplierOrderId }) => sends > 0 && supplierOrderId !== null)
+    if (purchase) return { purchase, keys: (await db.query(keysOfPurchase(purchase.id))).length }
+  }
+  return undefined
+}
 
 async function keyOf(config: Config, db: Pick<Database, 'query'> | undefined): Promise<Inspection['key']> {
   try {

@@ -7,6 +7,7 @@ import { namesInRules, nearestName, type RuleName } from '../domain/pricing-rule
 import { rateAt } from '../domain/rates.ts'
 import { codeOf, Failure, messageOf } from '../errors.ts'
 import { type Inspection, inspect } from '../installation.ts'
+import { orderWords, provenBy } from '../fitting/check.ts'
 import { fileSystemOf, fileSystemType } from '../storage/data-folder.ts'
 import { placeName } from '../storage/database-place.ts'
 import { unreadableText } from './catalogue.ts'
@@ -98,6 +99,20 @@ export async function checkWithin(config: Config, now: number, report: Report): 
   for (const warning of keyWayWarnings(config)) report('warn', 'keys', warning, SAY_HOW)
   if (inspection) checkSync(inspection, now, report)
   if (inspection) checkRules(config, inspection, report)
+  if (inspection) checkFirstOrder(config, inspection, now, report)
+}
+
+/** Says what the newest order proves of the words that no check without an order can prove. */
+function checkFirstOrder({ dialectFacts }: Config, { bought }: Inspection, now: number, report: Report): void {
+  const words = orderWords(dialectFacts)
+  if (words.length === 0) return
+  if (!bought) return report('warn', 'first order', `not proven until an order is complete: ${words.join(', ')}`)
+  const { purchase, keys } = bought
+  const at = instant(new Date(purchase.changedAt).toISOString(), now)
+  const { proven, open } = provenBy(dialectFacts, { ...purchase, keys })
+  const order = `the order ${purchase.supplierOrderId} at ${at}`
+  report('ok', 'first order', `${order} proves ${proven.join(', ') || 'nothing'}`)
+  for (const why of open) report('warn', 'first order', `${order} does not prove ${why}`)
 }
 
 /** The version of Node that `npm ci` installs. Other versions from 22.19 on work too, and are tested less. */

@@ -16,10 +16,11 @@ import {
   putAt,
   valueAt,
 } from '../dialect/dialect.ts'
+import { amountText, parseDecimal } from '../domain/money.ts'
 import type { SupplierOffer } from '../domain/supplier.ts'
 import { parseOffer } from '../supplier/offer-record.ts'
 import { rateHint } from '../supplier/rate-limit.ts'
-import { asCount, asCursor, asFlag, asId, asText, seenText } from '../supplier/records.ts'
+import { asCount, asCursor, asFlag, asId, asText, readJson, seenText } from '../supplier/records.ts'
 import { headerText } from '../supplier/request.ts'
 import {
   type Answer,
@@ -79,6 +80,54 @@ export const isFault = ({ verdict }: Pick<DialectFinding, 'verdict'>): boolean =
 /** Words that no GET shows: what is sent with an order, what answers it, its keys, and how a delivery about it is signed. */
 const BY_ORDER =
   /^(orderBody\b|orderAnswer$|idempotency$|paths\.placeOrder$|keys\.|signature\.(string|mac|secret)$|event\.header$)/
+
+/** The words of a dialect that only an order can prove, by their first names. Those of deliveries are proven by a delivery. */
+export function orderWords(dialect: Dialect): string[] {
+  const facts = [...settingsOf(dialect)].filter(([fact, value]) => BY_ORDER.test(fact) && value !== null)
+  const names = facts.map(([fact]) => fact.replace(/^(orderBody|keys)\..*/, '$1'))
+  return [...new Set(names)].filter((name) => !/^(signature|event)\./.test(name))
+}
+
+/** An order that was sent, and is complete. The amounts are minor units. */
+interface Bought {
+  /** The exact bytes that were sent. */
+  body: string
+  quantity: number
+  currency: string
+  amountMinor: number | null
+  sends: number
+  keys: number
+}
+
+/** Says which words of a dialect an order proves, and why it does not prove the others. */
+export function provenBy(dialect: Dialect, bought: Bought): { proven: string[]; open: string[] } {
+  const { amountMinor, currency, quantity } = bought
+  const amount = (minor: number) => amountText(minor, currency)
+  const charged = amountMinor === null ? 'no amount' : amount(amountMinor)
+  const sent = readJson(Buffer.from(bought.body))
+  const places = [...settingsOf(dialect)].filter(([fact]) => fact.startsWith('orderBody.'))
+  const sentAt = (fact: string) => valueAt(sent, fact.slice('orderBody.'.length))
+  const [price] = places.find(([, value]) => /^\{price(:\w+)?\}$/.test(String(value))) ?? []
+  const isMinor = dialect.money.representation === 'minor'
+  const stated = price === undefined ? undefined : asStated(sentAt(price), isMinor, currency)
+  const doubts: Record<string, string | undefined> = {
+    orderBody: places.some(([fact]) => sentAt(fact) === undefined)
+      ? 'it was sent with another body'
+      : price === undefined || (stated !== undefined && stated * quantity === amountMinor)
+        ? undefined
+        : `the body stated ${stated === undefined ? 'no price' : amount(stated)} for each of ${quantity}, and ${charged} was charged`,
+    orderAnswer: amountMinor === null ? 'it shows no amount at order.amount' : undefined,
+    idempotency: bought.sends < 2 ? 'it was sent once, and no repeat was answered' : undefined,
+    keys: bought.keys === quantity ? undefined : `${bought.keys} came for ${quantity}`,
+  }
+  const words = orderWords(dialect)
+  const same = price !== undefined && doubts.orderBody === undefined ? ['price charged = price stated'] : []
+  const open = words.flatMap((word) => (doubts[word] === undefined ? [] : [`${word}: ${doubts[word]}`]))
+  return { proven: [...words.filter((word) => doubts[word] === undefined), ...same], open }
+}
+
+const asStated = (value: unknown, isMinor: boolean, currency: string): number | undefined =>
+  isMinor ? asCount(Number(value)) : parseDecimal(String(value), currency)
 
 /** Settings that are empty where another word stands for them. */
 const LEFT_OUT = /^(headers\.(apiKey|idempotencyKey)|orderRequest\..*|webhook(Request)?\..*|event\.name|order\.keys)$/

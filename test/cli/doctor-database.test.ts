@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
+import Connection from 'better-sqlite3'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { loadConfig } from '../../src/config/config.ts'
 import type { RunState } from '../../src/domain/labels.ts'
@@ -12,6 +13,7 @@ import { putOffers } from '../../src/storage/offers.ts'
 import { insertSyncRun } from '../../src/storage/runs.ts'
 import { openDatabase } from '../../src/storage/sqlite/open.ts'
 import { run, temporaryFolder } from '../support/cli-run.ts'
+import { wordy } from '../support/dialect-wordy.ts'
 import { hasPostgres, newPostgresUrl } from '../support/postgres.ts'
 import { run as runSql } from '../support/postgres-server.ts'
 import { refusedOrigin } from '../support/supplier-server.ts'
@@ -345,4 +347,43 @@ describe('the name that is meant', () => {
     ['Films', undefined],
     ['', undefined],
   ])('%s is %s', (name, meant) => expect(nearestName(name, known)).toBe(meant))
+})
+
+describe('the words of a dialect that only an order can prove', () => {
+  it('are named until an order is complete, then with what that order proves and what it leaves open', async () => {
+    const { config, secrets, database } = await install()
+    expect(await findings(config, 'first order')).toEqual([])
+    const dialect = path.join(path.dirname(config), 'wordy.json')
+    writeFileSync(dialect, JSON.stringify(wordy))
+    const settings = JSON.parse(readFileSync(config, 'utf8'))
+    writeFileSync(config, JSON.stringify({ ...settings, supplier: { ...settings.supplier, dialect } }))
+    writeFileSync(path.join(secrets, 'api-key'), 'id:a-secret-of-a-client')
+    await made(config)
+    expect(await findings(config, 'first order')).toEqual([
+      {
+        check: 'first order',
+        level: 'warn',
+        message: 'not proven until an order is complete: paths.placeOrder, orderBody, orderAnswer, idempotency, keys',
+      },
+    ])
+    const body = { channel: 'wholesale', products: [{ code: 'p-1', qty: '2', price: 1.5 }], ref: 'q1.a' }
+    const row = {
+      ...{ id: 'p1', order_id: 'o', line_id: 'l', part: 1, generation: 1, state: 'completed', sends: 1 },
+      ...{ idempotency_key: 'k', external_order_id: 'q1.a', body: JSON.stringify(body), supplier_product_id: 'p-1' },
+      ...{ quantity: 2, ceiling_minor: 400, amount_minor: 330, currency: 'EUR', supplier_order_id: 'sup-1' },
+      ...{ deadline_at: 9, created_at: 1, changed_at: 1_767_225_601_000 },
+    }
+    const connection = new Connection(database)
+    connection.pragma('foreign_keys = OFF')
+    const names = Object.keys(row)
+    connection.prepare(`insert into purchases (${names}) values (${names.map((name) => `@${name}`)})`).run(row)
+    connection.close()
+    const said = (await findings(config, 'first order')).map(({ level, message }) => `${level} ${message}`)
+    expect(said).toEqual([
+      expect.stringMatching(/^ok the order sup-1 at .* proves paths\.placeOrder, orderAnswer$/),
+      expect.stringMatching(/^warn .* does not prove orderBody: .*1\.50 EUR for each of 2, and 3\.30 EUR was charged$/),
+      expect.stringMatching(/^warn .* does not prove idempotency: it was sent once/),
+      expect.stringMatching(/^warn .* does not prove keys: 0 came for 2$/),
+    ])
+  })
 })

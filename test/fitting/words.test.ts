@@ -6,9 +6,10 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { checkText } from '../../src/cli/dialect.ts'
 import { type Dialect, dialectShape } from '../../src/dialect/dialect.ts'
-import { checkDialect, type DialectFinding, isFault } from '../../src/fitting/check.ts'
+import { checkDialect, type DialectFinding, isFault, orderWords, provenBy } from '../../src/fitting/check.ts'
 import { readSample } from '../../src/fitting/sample.ts'
 import { Secret } from '../../src/secret.ts'
+import { standard } from '../support/dialect-pair.ts'
 import { wordy } from '../support/dialect-wordy.ts'
 import { sendJson } from '../support/supplier-server.ts'
 import { CLIENT, startTokenServer } from '../support/token-server.ts'
@@ -230,5 +231,37 @@ describe('a word that the supplier contradicts is a fault', () => {
     const source = { baseUrl: server.origin, dialect: fitting, apiKey, now: () => 1_767_225_601_000 }
     const findings = checkDialect(fitting, await readSample({ ...source, sleep: () => Promise.resolve() }))
     expect(of(findings, 'auth.token')).toMatchObject({ verdict: 'missing', value: expect.stringContaining('no other') })
+  })
+})
+
+describe('the first order', () => {
+  const body = JSON.stringify({ channel: 'wholesale', products: [{ code: 'p-1', qty: '2', price: 1.5 }], ref: 'q1.a' })
+  const bought = { body, quantity: 2, currency: 'EUR', amountMinor: 300, sends: 1, keys: 2 }
+  const ORDER = 'orderBody: the body stated'
+
+  test('has words to prove only under a dialect that has such words', () => {
+    expect(orderWords(standard)).toEqual([])
+    expect(orderWords(fitting)).toEqual(['paths.placeOrder', 'orderBody', 'orderAnswer', 'idempotency', 'keys'])
+  })
+
+  test('proves the body, the answer, the keys and the price, and a repeat only where there was one', () => {
+    expect(provenBy(fitting, bought)).toEqual({
+      proven: ['paths.placeOrder', 'orderBody', 'orderAnswer', 'keys', 'price charged = price stated'],
+      open: ['idempotency: it was sent once, and no repeat was answered'],
+    })
+    expect(provenBy(fitting, { ...bought, sends: 2 }).open).toEqual([])
+  })
+
+  test.each<[what: string, changes: Partial<typeof bought> | { amountMinor: null }, open: string]>([
+    ['another amount', { amountMinor: 330 }, `${ORDER} 1.50 EUR for each of 2, and 3.30 EUR was charged`],
+    ['the amount of one', { amountMinor: 150 }, `${ORDER} 1.50 EUR for each of 2, and 1.50 EUR was charged`],
+    ['no amount', { amountMinor: null }, 'orderAnswer: it shows no amount at order.amount'],
+    ['a key too few', { keys: 1 }, 'keys: 1 came for 2'],
+    ['a body of another dialect', { body: '{"productId":"p-1","quantity":2}' }, 'orderBody: it was sent with another body'],
+    ['a price that is none', { body: body.replace('1.5', '"x"') }, `${ORDER} no price for each of 2, and 3.00 EUR was charged`],
+  ])('with %s says which is not proven', (_, changes, open) => {
+    const judged = provenBy(fitting, { ...bought, ...changes })
+    expect(judged.open).toContain(open)
+    expect(judged.proven).not.toContain(open.split(':')[0])
   })
 })
