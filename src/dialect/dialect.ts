@@ -418,7 +418,6 @@ function contradictions(dialect: z.infer<typeof shape>): [path: string, message:
   const ofType = keyTypesOf(dialect)
   const placed = [...textsIn(orderBody ?? {}, 'orderBody')]
   const texts = placed.map(([, text]) => text)
-  const ofType = keyTypesOf(dialect)
   const has = (name: string) => texts.some((text) => text === `{${name}}` || text.startsWith(`{${name}:`))
   const templates = auth?.kind === 'header' ? Object.entries(auth.headers) : []
   const { string = '{timestamp}.{body}', timestamp } = signature
