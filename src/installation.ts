@@ -20,8 +20,8 @@ import {
   openBeside,
   placeName,
 } from './storage/database-place.ts'
-import { keysOfPurchase } from './storage/licence-keys.ts'
 import { forget, makeFolder, undoOfFolder, writeText } from './storage/files.ts'
+import { keysOfPurchase } from './storage/licence-keys.ts'
 import { categoriesOfOffers, countOffers, offersBySku, skusOfOffers } from './storage/offers.ts'
 import { listPurchases, type Purchase } from './storage/purchases.ts'
 import { setStoresMade } from './storage/restores.ts'
@@ -219,7 +219,7 @@ export interface Inspection {
   server: { version: string; hasTables: boolean } | null
   /** The sorted categories, and those SKUs of rules that the catalogue has; undefined before the first complete sync run. */
   catalogue: { categories: string[]; skus: ReadonlySet<string> } | undefined
-  /** The newest order that was sent and is complete, with its number of keys; undefined before any. */
+  /** The newest purchase that was sent and is fulfilled, with its number of keys; undefined before any. */
   bought: { purchase: Purchase; keys: number } | undefined
 }
 
@@ -295,12 +295,9 @@ export const webhookOfShop = ({ publicUrl }: Pick<Config, 'publicUrl'>, store: s
   publicUrl === null ? null : storeWebhookUrl(publicUrl, store)
 
 async function boughtOf(db: Pick<Database, 'query'>): Promise<Inspection['bought']> {
-  for (const state of ['completed', 'fulfilled'] as const) {
-    const newest = await db.query(listPurchases({ state, limit: 50 }))
-    const purchase = newest.find(({ sends, supplierOrderId }) => sends > 0 && supplierOrderId !== null)
-    if (purchase) return { purchase, keys: (await db.query(keysOfPurchase(purchase.id))).length }
-  }
-  return undefined
+  const newest = await db.query(listPurchases({ state: 'fulfilled', limit: 50 }))
+  const purchase = newest.find(({ sends, supplierOrderId }) => sends > 0 && supplierOrderId !== null)
+  return purchase && { purchase, keys: (await db.query(keysOfPurchase(purchase.id))).length }
 }
 
 async function keyOf(config: Config, db: Pick<Database, 'query'> | undefined): Promise<Inspection['key']> {

@@ -6,8 +6,8 @@ import { counted, grouped } from '../domain/figures.ts'
 import { namesInRules, nearestName, type RuleName } from '../domain/pricing-rules.ts'
 import { rateAt } from '../domain/rates.ts'
 import { codeOf, Failure, messageOf } from '../errors.ts'
-import { type Inspection, inspect } from '../installation.ts'
 import { orderWords, provenBy } from '../fitting/check.ts'
+import { type Inspection, inspect } from '../installation.ts'
 import { fileSystemOf, fileSystemType } from '../storage/data-folder.ts'
 import { placeName } from '../storage/database-place.ts'
 import { unreadableText } from './catalogue.ts'
@@ -106,7 +106,10 @@ export async function checkWithin(config: Config, now: number, report: Report): 
 function checkFirstOrder({ dialectFacts }: Config, { bought }: Inspection, now: number, report: Report): void {
   const words = orderWords(dialectFacts)
   if (words.length === 0) return
-  if (!bought) return report('warn', 'first order', `not proven until an order is complete: ${words.join(', ')}`)
+  if (!bought) {
+    report('warn', 'first order', `not proven until an order is complete: ${words.join(', ')}`)
+    return
+  }
   const { purchase, keys } = bought
   const at = instant(new Date(purchase.changedAt).toISOString(), now)
   const { proven, open } = provenBy(dialectFacts, { ...purchase, keys })

@@ -260,19 +260,12 @@ function checkKeys(dialect: Dialect, all: unknown[], second: Answer | undefined)
   })
   if (dialect.keys) return [...reasons, ...judgeTypedKeys(dialect, dialect.keys, completed[0], second)]
   const value = none('completed')
-  if (typeof dialect.keys?.path === 'string') {
-    const later = 'a second read brings them: the first order proves it'
-    return [...reasons, { fact: 'keys.path', verdict: 'no_sample', value: later }]
-  }
-  const ofKeys = ['order.keys', dialect.keys ? 'keys.text' : 'order.keyText'].map(
-    (fact): Judged => ({ fact, verdict: 'no_sample', value }),
-  )
+  const ofKeys = ['order.keys', 'order.keyText'].map((fact): Judged => ({ fact, verdict: 'no_sample', value }))
   return [...reasons, ...(completed.length === 0 ? ofKeys : judgeKeys(dialect, completed))]
 }
 
 /** Judges the keys of a completed order. A key itself is never shown. */
-function judgeKeys(dialect: Dialect, completed: unknown[]): Judged[] {
-  const { order } = dialect
+function judgeKeys({ order }: Dialect, completed: unknown[]): Judged[] {
   const keys = listAt(completed[0], order.keys)
   if (!Array.isArray(keys) || keys.length === 0) {
     const lists = [...valuesByPath(completed)].filter(([, [value]]) => Array.isArray(value) && value.length > 0)
@@ -282,10 +275,6 @@ function judgeKeys(dialect: Dialect, completed: unknown[]): Judged[] {
   }
   const count = keys.length === 1 ? 'a key' : `${keys.length} keys`
   const found: Judged[] = [{ fact: 'order.keys', verdict: 'read', value: count }]
-  const read = dialect.keys && parseOrder(completed[0], dialect)
-  if (read && !read.ok && read.setting.startsWith('keys.'))
-    return [...found, { fact: read.setting, verdict: 'unreadable', value: read.seen }]
-  if (read) return [...found, { fact: 'keys.text', verdict: 'read', value: 'what each key is' }]
   const texts = keys.map((key) => valueAt(key, order.keyText ?? ''))
   const isText = (value: unknown) => typeof value === 'string' && isTextKey(normalKey(value))
   if (texts.every(isText)) return [...found, { fact: 'order.keyText', verdict: 'read', value: 'the text of each key' }]
@@ -321,7 +310,7 @@ function judgeTypedKeys(
     const key = parseKey(item, dialect)
     if (!key.ok) {
       const fact = key.setting === 'keys.type' && typeof keys.type === 'object' ? 'keys.type.path' : key.setting
-      return [{ fact, verdict: 'unreadable', value: `${key.seen} is there` }]
+      return [{ fact, verdict: 'unreadable', value: key.seen }]
     }
     types.add(key.value.type ?? 'text')
     if (typeof keys.type === 'object') types.add(String(valueAt(item, keys.type.path)))
@@ -331,7 +320,7 @@ function judgeTypedKeys(
   return [
     ...(second ? [read('keys.path', 'it answers')] : []),
     read(place, came.length === 1 ? 'a key' : `${came.length} keys`),
-    read('keys.text', 'what each key is can be read'),
+    read('keys.text', 'what each key is'),
     ...(words.length === 0
       ? [read('keys.type', `every key is ${keys.type}`)]
       : [read('keys.type.path', 'it is known')]),

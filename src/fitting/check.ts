@@ -340,10 +340,11 @@ function flagFacts(
 function checkErrors(dialect: Dialect, { absent, keyless }: Sample): Judged[] {
   const { error, flags } = dialect
   const found: Judged[] = []
-  // What keeps the door of an API, such as a token server, has errors of its own.
-  const isOfDoor = (answer: Answer) => answer === keyless && dialect.auth && valueAt(answer.json, error.code) === undefined
+  // A request without credentials may be refused before it comes to the API, by errors of another form.
+  const isBefore = (answer: Answer) =>
+    answer === keyless && dialect.auth && valueAt(answer.json, error.code) === undefined
   const refusals = [absent, keyless].filter(
-    (one) => (one.status >= 400 || isRefusal(one.json, dialect)) && !isOfDoor(one),
+    (one) => (one.status >= 400 || isRefusal(one.json, dialect)) && !isBefore(one),
   )
   if (refusals.length === 0) return found
   const texts = (key: 'code' | 'message' | 'requestId', names: string): Judged => {

@@ -368,7 +368,7 @@ describe('the words of a dialect that only an order can prove', () => {
     ])
     const body = { channel: 'wholesale', products: [{ code: 'p-1', qty: '2', price: 1.5 }], ref: 'q1.a' }
     const row = {
-      ...{ id: 'p1', order_id: 'o', line_id: 'l', part: 1, generation: 1, state: 'completed', sends: 1 },
+      ...{ id: 'p1', order_id: 'o', line_id: 'l', part: 1, generation: 1, state: 'fulfilled', sends: 1 },
       ...{ idempotency_key: 'k', external_order_id: 'q1.a', body: JSON.stringify(body), supplier_product_id: 'p-1' },
       ...{ quantity: 2, ceiling_minor: 400, amount_minor: 330, currency: 'EUR', supplier_order_id: 'sup-1' },
       ...{ deadline_at: 9, created_at: 1, changed_at: 1_767_225_601_000 },

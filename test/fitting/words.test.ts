@@ -156,7 +156,7 @@ describe('a supplier with other paths, tokens, cursors and keys by a second read
     expect(flat).toContain('Not proven until the first order: a check sends GETs alone, and only an order')
     expect(flat).toContain('orderBody.products.0.qty ({quantity:text})')
     expect(text).toMatch(new RegExp(`${later.length} not proven until the first order\\.\\n$`))
-    // What another word stands for is asked of nobody.
+    // No person is asked for a setting in whose place another word stands.
     expect(by(findings, 'not_shown')).not.toEqual(expect.arrayContaining(['headers.apiKey']))
     expect(flat).not.toMatch(/headers\.apiKey|orderRequest|webhookRequest/)
   })
@@ -217,9 +217,9 @@ describe('a word that the supplier contradicts is a fault', () => {
       'a type of key',
       { ...fitting, keys: { ...keys, type: { path: 'type', words: { serial: 'text' } } } },
       {},
-      'keys.type.path: "text/plain" is there',
+      'keys.type.path: "text/plain"',
     ],
-    ['the text of a key', { ...fitting, keys: { ...keys, text: 'code' } }, {}, 'keys.text: nothing is there'],
+    ['the text of a key', { ...fitting, keys: { ...keys, text: 'code' } }, {}, 'keys.text: nothing'],
   ])('%s', async (_, dialect, habits, fault) => {
     expect(faults((await checked(dialect, habits)).findings)).toContain(fault)
   })
@@ -257,8 +257,16 @@ describe('the first order', () => {
     ['the amount of one', { amountMinor: 150 }, `${ORDER} 1.50 EUR for each of 2, and 1.50 EUR was charged`],
     ['no amount', { amountMinor: null }, 'orderAnswer: it shows no amount at order.amount'],
     ['a key too few', { keys: 1 }, 'keys: 1 came for 2'],
-    ['a body of another dialect', { body: '{"productId":"p-1","quantity":2}' }, 'orderBody: it was sent with another body'],
-    ['a price that is none', { body: body.replace('1.5', '"x"') }, `${ORDER} no price for each of 2, and 3.00 EUR was charged`],
+    [
+      'a body of another dialect',
+      { body: '{"productId":"p-1","quantity":2}' },
+      'orderBody: it was sent with another body',
+    ],
+    [
+      'a price that is none',
+      { body: body.replace('1.5', '"x"') },
+      `${ORDER} no price for each of 2, and 3.00 EUR was charged`,
+    ],
   ])('with %s says which is not proven', (_, changes, open) => {
     const judged = provenBy(fitting, { ...bought, ...changes })
     expect(judged.open).toContain(open)

@@ -45,9 +45,9 @@ test('`sandbox` and the story end as for a bad input, and name every such word a
   expect(stderr.split('the sandbox does not serve')).toHaveLength(2)
 
   const story = path.join(import.meta.dirname, '../shops/story.ts')
-  const told = spawnSync(process.execPath, [story, '--dialect', path.relative(DIALECTS, file).replace(/\.json$/, '')])
-  expect({ status: told.status, stderr: String(told.stderr) }).toEqual({ status: 2, stderr: '' })
-  expect(String(told.stdout)).toContain('the sandbox does not serve')
+  const ended = spawnSync(process.execPath, [story, '--dialect', path.relative(DIALECTS, file).replace(/\.json$/, '')])
+  expect({ status: ended.status, stderr: String(ended.stderr) }).toEqual({ status: 2, stderr: '' })
+  expect(String(ended.stdout)).toContain('the sandbox does not serve')
 })
 
 const DIALECTS = path.join(import.meta.dirname, '../../config/dialects')
