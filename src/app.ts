@@ -365,11 +365,12 @@ function openFaces(parts: Parts, sandboxUrl: string | undefined) {
     }),
   }
   const { captures } = tools.context
-  const webhooks = webhookRouter({
+  const taking = {
     judge: captures.watchHead(inbox.judge),
     receive: captures.watch(receiveWith(at, inbox.receive)),
     countRefused: inbox.countRefused,
-  })
+  }
+  const webhooks = webhookRouter(taking, undefined, config.dialectFacts.event.answer === 'empty')
   const keyPages = keysRouter({
     ...access,
     vault: parts.base.vault,

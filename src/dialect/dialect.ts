@@ -192,6 +192,8 @@ const shape = z.strictObject({
     productId: path.nullable(),
     /** Our name of an event -> the supplier's name of it; null where the supplier sends no such event. */
     names: z.record(z.enum(eventNames), z.string().min(1).nullable()),
+    /** What the supplier takes for a receipt; left out: any 2xx. `empty`: only a 2xx without a body, so 204 is answered. */
+    answer: z.literal('empty').optional(),
     /** Path of the licence keys in a payload, or null. Quayside takes no keys from there: it always reads the order by GET. */
     keys: path.nullable(),
   }),

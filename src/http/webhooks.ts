@@ -24,11 +24,13 @@ const NO_BODY: Record<Exclude<NoBody, 'aborted'>, [status: number, error: ApiErr
  *
  * Path and headers are judged before the body is read, so that a refused request holds no memory for a body.
  *
+ * @param answersSupplierEmpty the supplier takes an answer with a body for a failure: a receipt is a 204
  * @see Reseller API v1.1, section 6
  */
 export function webhookRouter(
   inbox: Pick<Inbox, 'judge' | 'receive' | 'countRefused'>,
   bodies: RawBodies = createRawBodies(),
+  answersSupplierEmpty = false,
 ): Router {
   const router = Router({ strict: true, caseSensitive: true })
 
@@ -53,6 +55,11 @@ export function webhookRouter(
       return
     }
     const { outcome } = await inbox.receive({ path, headers, body })
+    const isTaken = ['stored', 'duplicate', 'retired', 'ping'].includes(outcome)
+    if (isTaken && answersSupplierEmpty && path.startsWith(SUPPLIER_PATH)) {
+      response.writeHead(204).end()
+      return
+    }
     if (outcome === 'stored' || outcome === 'duplicate') {
       response.writeHead(200, STORED_HEADERS).end(STORED)
       return
