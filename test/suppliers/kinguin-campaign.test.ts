@@ -232,6 +232,34 @@ describe('Quayside and the documented Kinguin', () => {
   })
 })
 
+describe("Kinguin's pictures", () => {
+  test('reach the page of the customer as pictures, and the store as its address', async ({ onTestFinished }) => {
+    const service = await openKinguinService(onTestFinished, { products: 5, facts: { keyType: 'ignored' } })
+    const { kinguin, shop } = service
+    // There are texts, so that it is sold; "the random type of the key" is a picture.
+    for (const { offers } of kinguin.ledger.products)
+      for (const one of offers) Object.assign(one, { texts: 3, pictures: 30 })
+    await service.start()
+    const [listing] = await catalogue(service)
+    expect(await service.order('1001', listing?.sku ?? '', 3)).toBe(202)
+    await until('the order to be closed', () => closedOrders(service).size === 1)
+    const serials = kinguin.ledger.orders[0]?.keys.map(({ serial }) => serial) ?? []
+    expect(kinguin.ledger.charges).toHaveLength(1)
+    const line = shop.received().find(({ type }) => type === 'line.fulfilled')
+    const said = JSON.stringify(line?.data)
+    expect(serials.filter((serial) => said.includes(serial))).toEqual([])
+    const [address = ''] = /http:[^"]*\/k\/[^"]*/.exec(said) ?? []
+    const page = await fetch(address, {
+      method: 'POST',
+      headers: { 'content-type': 'application/x-www-form-urlencoded', connection: 'close' },
+      body: 'line=1',
+    })
+    const shown = [...(await page.text()).matchAll(/<img src="data:image\/(?:png|gif|jpeg);base64,([^"]*)"/g)]
+    expect(shown.map(([, picture]) => picture).toSorted()).toEqual(serials.toSorted())
+    expect(new Set(serials).size).toBe(3)
+  })
+})
+
 const runs = isNeeded('campaigns')
 const needs = runs ? '' : ' (skipped: a campaign, which .ci/run runs)'
 
