@@ -417,6 +417,7 @@ function contradictions(dialect: z.infer<typeof shape>): [path: string, message:
   const { headers, auth, idempotency = 'header', orderRequest, orderBody, paging, webhook, webhookRequest } = dialect
   const { signature, event, money, keys, order } = dialect
   const paths = pathsOf(dialect)
+  const ofType = keyTypesOf(dialect)
   const placed = [...textsIn(orderBody ?? {}, 'orderBody')]
   const texts = placed.map(([, text]) => text)
   const has = (name: string) => texts.some((text) => text === `{${name}}` || text.startsWith(`{${name}:`))
