@@ -87,9 +87,11 @@ export const everything: Habits = {
       const sold = world.read(id.replace('p-', ''))
       return sold ? { body: purchase(sold) } : refusal(404, 'NO_PURCHASE')
     },
-    'GET /purchases/{id}/codes': (_, world, id) => {
+    'GET /purchases/{id}/codes': ({ query }, world, id) => {
       const sold = world.order(id.replace('p-', ''))
-      return sold?.status === 'done' ? { body: { codes: sold.cards.map(code) } } : refusal(404, 'NO_CODES')
+      if (sold?.status !== 'done') return refusal(404, 'NO_CODES')
+      const { items, next } = afterCursor(sold.cards.map(code), query.get('after'), 2)
+      return { body: { codes: items, next: next ?? null } }
     },
     'GET /purse': (_, world) => ({ body: { free: { value: eurosText(world.balanceMinor()), unit: 'EUR' } } }),
   },
