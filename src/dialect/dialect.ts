@@ -255,6 +255,8 @@ const shape = z.strictObject({
     data: path.nullable(),
     /** Path of the items of GET /webhooks; null when `paging.items` is the path in every list. */
     webhooks: path.nullable(),
+    /** Path of the items of the orders; left out when it is `paging.items`. */
+    orders: path.optional(),
   }),
   /** Names of the filter parameters of GET /products; null where there is no such filter. */
   products: z.strictObject({
@@ -481,8 +483,8 @@ function contradictions(dialect: z.infer<typeof shape>): [path: string, message:
     ],
     [keys !== undefined && order.keyText !== null, 'order.keyText', 'must be null beside keys.text'],
   ]
-  for (const name of orderBody === undefined ? [] : ['productId', 'quantity', 'reference'])
-    rules.push([!has(name), 'orderBody', `needs {${name}}`])
+  const needed = ['productId', 'reference', ...(dialect.quantityMax === 1 ? [] : ['quantity'])]
+  for (const name of orderBody === undefined ? [] : needed) rules.push([!has(name), 'orderBody', `needs {${name}}`])
   for (const [at, text] of placed.filter(([, text]) => /[{}]/.test(text) && !placeholders.some((one) => one === text)))
     rules.push([true, at, `must be exactly one of ${placeholders.join(', ')}${didYouMean(text, placeholders)}`])
   const ofCredentials =

@@ -48,7 +48,7 @@ export function checkRecords(dialect: Dialect, sample: Sample): Judged[] {
     .flatMap(({ json }) => findRecord(json, dialect)?.value ?? [])
   const balance = findRecord(sample.balance.json, dialect)?.value
   const hooks = rowsOf(sample.webhooks?.json, dialect, dialect.lists.webhooks ?? dialect.paging.items)
-  const listed = rowsOf(sample.orders.json, dialect)
+  const listed = rowsOf(sample.orders.json, dialect, dialect.lists.orders)
   const alone = (record: unknown) => (record === undefined ? [] : [record])
   const groups: Records[] = [
     { group: 'product', from: 'products', rows: products, single: alone(product?.value), absent: 'no product' },

@@ -110,6 +110,12 @@ async function readNamed(ordering: Ordering, purchase: Purchase, orderId: string
   }
   await db.commit([lookAttempt(ordering, purchase, 'read', { supplierOrderId: orderId, detail })])
   if (!order) return 'open'
+  const isBare = order.status === 'open' && order.externalOrderId === undefined
+  if (isBare && ordering.dialect.orderAnswer === 'id') {
+    // Some suppliers show what was ordered only once the order is complete. A list of orders shows no more until then.
+    await reschedule(ordering, purchase, {})
+    return 'decided'
+  }
   const [found] = await foundOrders(ordering, purchase, [order])
   if (!found) return 'open'
   const { externalOrderId: reference } = order

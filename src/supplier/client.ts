@@ -287,7 +287,9 @@ function readOrders(client: Client, query: OrderQuery): Promise<Page<SupplierOrd
     [names.to, instant(to)],
     [names.status, status && onlyWordFor(status, dialect)],
   ]
-  const page = readPage(client, '/orders', { ...paged, filters }, parseOrder)
+  const items = dialect.lists.orders
+  const own = items === undefined ? {} : { items, setting: 'lists.orders' }
+  const page = readPage(client, '/orders', { ...paged, filters, ...own }, parseOrder)
   return watchPage(answers, 'GET /orders', page, { all: isWhole(paged, filters), partly: true })
 }
 

@@ -41,7 +41,11 @@ const MESSAGE_READ = 2_000
 export function errorAnswer(json: unknown, dialect: Dialect): ErrorAnswer | undefined {
   const { error, flags } = dialect
   if (error.success !== null && asFlag(flags.success)(valueAt(json, error.success)) !== false) return undefined
-  const code = valueAt(json, error.code)
+  const said = valueAt(json, error.code)
+  // A number is a code only where the dialect has it: many envelopes have a number there that says nothing.
+  const isCode =
+    typeof said === 'number' && errorKinds.some((kind) => dialect.errors[kind]?.codes.includes(String(said)))
+  const code = isCode ? String(said) : said
   if (typeof code !== 'string' || !/^[\x20-\x7e]{1,100}$/.test(code)) return undefined
   const message = valueAt(json, error.message)
   return {
@@ -113,7 +117,9 @@ export function parseOrder(record: unknown, dialect: Dialect): Read<SupplierOrde
 /** Reads the keys that the record of an order has. All or nothing: an order with an unreadable key is unreadable. */
 function keysAt(record: unknown, dialect: Dialect): Read<SupplierKey[]> {
   const { order } = dialect
-  const list = (dialect.keys?.path == null ? listAt(record, order.keys) : []) ?? []
+  const found = (dialect.keys?.path == null ? listAt(record, order.keys) : []) ?? []
+  // A supplier that sells one unit for each order may have its key in no list.
+  const list = Array.isArray(found) || dialect.keys === undefined ? found : [found]
   if (!Array.isArray(list)) return unreadField('order.keys', order.keys, list)
   const keys: SupplierKey[] = []
   for (const item of list) {
