@@ -4,7 +4,6 @@ import { counted } from '../domain/figures.ts'
 import type { HoldReason } from '../domain/hold.ts'
 import { type Html, html, type Piece } from '../domain/html.ts'
 import { lineLabels, purchaseLabels } from '../domain/labels.ts'
-import { needsPage } from '../domain/licence-key.ts'
 import { amountText, parseDecimal } from '../domain/money.ts'
 import { isOver } from '../domain/purchase.ts'
 import { currentParts, hasLeft } from '../domain/store-order.ts'
@@ -505,8 +504,7 @@ const withdrawForm = (order: OrderHistoryView, { own, typed, isOpen }: ReturnTyp
 function revealedOf({ items, keysUrl }: AnswerOf<'revealKeys'>, visit: Visit): Html {
   const { store = '', reference = '' } = visit.path
   const here = orderPath({ store, reference })
-  const count = items.reduce((sum, { keys }) => sum + keys.length, 0)
-  return html`<header class="title"><p class="trail"><a href="/orders">Orders</a> / <a href="${here}">Order ${reference}</a></p><h1>${counted(count, 'key')} of order ${reference}</h1></header>
+  return html`<header class="title"><p class="trail"><a href="/orders">Orders</a> / <a href="${here}">Order ${reference}</a></p><h1>${counted(items.flatMap(({ keys }) => keys).length, 'key')} of order ${reference}</h1></header>
 ${notice({
   kind: 'held',
   word: 'Shown this once',
@@ -518,7 +516,7 @@ ${items.map(({ line, keys }, index) =>
     `Line ${line}`,
     html`<ul class="keys">${keys.map(
       ({ key, type, handedOverAt }) =>
-        html`<li>${needsPage({ type }) ? html`${type === 'image' ? 'A picture' : 'A file'}, on the page of keys` : html`<code>${key}</code>`}<span class="small quiet">${handedOverAt === null ? 'on its way to the store' : html`handed over ${clockTag(handedOverAt, visit.now)}`}</span></li>`,
+        html`<li>${type === 'image' || type === 'file' ? `The ${type}, on the page of keys` : html`<code>${key}</code>`}<span class="small quiet">${handedOverAt === null ? 'on its way to the store' : html`handed over ${clockTag(handedOverAt, visit.now)}`}</span></li>`,
     )}</ul>`,
   ),
 )}

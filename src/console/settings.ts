@@ -66,8 +66,7 @@ async function settingsMain(visit: Visit, first?: Html): Promise<Html> {
   const good = tokens.items.filter(
     ({ revokedAt, expiresAt }) => revokedAt === null && (expiresAt === null || Date.parse(expiresAt) > visit.now),
   )
-  return html`<header class="title"><h1>Settings</h1><p>${headline(settings)} <span class="quiet">Read at the start from <code>${settings.file}</code>: change the file, then restart.</span></p>
-<p class="small">The supplier is read by the dialect <code>${settings.dialect.name}</code>. <span class="quiet">${settings.dialect.about}</span></p></header>
+  return html`<header class="title"><h1>Settings</h1><p>${headline(settings)} <span class="quiet">Read at the start from <code>${settings.file}</code>: change the file, then restart.</span></p><p class="small">The supplier is read by the dialect <code>${settings.dialect.name}</code>. <span class="quiet">${settings.dialect.about}</span></p></header>
 ${first}
 <div class="split"><div class="stack wide">${secretsPart(settings, open, visit.now)}</div>
 <div class="stack">${section('secret-actions-h', 'Rotate', rotations(visit, settings, open))}</div></div>
