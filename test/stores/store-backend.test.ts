@@ -21,13 +21,14 @@ const update: Parameters<Store['fulfil']>[0] = {
   keys: ['AAAA-BBBB'],
 }
 
-const storeAt = (callbackUrl: string, deadlineMs?: number) => {
+const storeAt = (callbackUrl: string, deadlineMs?: number, deliver?: 'link') => {
   const store = backendStore({
     callbackUrl,
     secrets: () => [secret],
     now: () => TEST_NOW,
     newId: () => 'test1',
     deadlineMs,
+    ...(deliver && { deliver }),
   })
   onTestFinished(() => store.close())
   return store
@@ -61,7 +62,7 @@ describe('a backend store', () => {
   test('gets the address of the page of keys, and no key where its customers get the link alone', async () => {
     const shop = await startShop({ secret: secretText(secret), now: () => TEST_NOW })
     onTestFinished(() => shop.close())
-    const store = storeAt(shop.url)
+    const store = storeAt(shop.url, undefined, 'link')
     const keysUrl = 'https://keys.shop.test/k/token'
     for (const by of ['link', 'both', undefined] as const) {
       await store.fulfil({ ...update, id: `u-${by}`, keysUrl, ...(by && { by }) })

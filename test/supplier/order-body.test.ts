@@ -106,7 +106,7 @@ describe('words that contradict each other', () => {
     ['a header for a key that the supplier does not take', { headers: dialect.headers }, 'must be left out'],
     ['no header for the key', { idempotency: 'header' }, 'must be stated'],
     ['a body without the reference', { orderBody: { p: '{productId}', q: '{quantity}' } }, 'needs {reference}'],
-    ['a value that is none', { orderBody: { ...whole, x: '{prize}' } }, '"{prize}" must be exactly one of'],
+    ['a value that is none', { orderBody: { ...whole, x: '{prize}' } }, 'orderBody.x must be exactly one of'],
     ['a value inside a text', { orderBody: { ...whole, x: 'EUR {price}' } }, 'must be exactly one of'],
     ['both forms of a request', { orderRequest: dialect.orderRequest }, 'not both'],
   ])('%s', (_, words, message) => {

@@ -463,7 +463,10 @@ describe('units that are bought beyond what the customer has paid for', () => {
     deliver('2.1', key.at)
     if (key.isKnown) {
       insert('2.1', 'cancelled')
-      host.connection().prepare("insert into licence_keys values ('2.1', 1, x'', 1, x'', 0, null, ?, null)").run(key.at)
+      host
+        .connection()
+        .prepare("insert into licence_keys values ('2.1', 1, x'', 1, x'', 0, null, ?, null, 'text')")
+        .run(key.at)
     }
     const decision = { reference: nameOf('2.1'), at: 0, orders: [], writesOff: false }
     decided.push({ ...decision, type: 'close' }, { ...decision, type: 'retry', writesOff: true })
