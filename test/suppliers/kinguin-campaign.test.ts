@@ -241,7 +241,10 @@ describe('Quayside and the documented Kinguin', () => {
   })
 })
 
-describe("Kinguin's pictures", () => {
+const runs = isNeeded('campaigns')
+const needs = runs ? '' : ' (skipped: a campaign, which .ci/run runs)'
+
+describe.runIf(runs)(`Kinguin's pictures${needs}`, () => {
   test('reach the page of the customer as pictures, and the store as its address', async ({ onTestFinished }) => {
     const service = await openKinguinService(onTestFinished, { products: 5, facts: { keyType: 'ignored' } })
     const { kinguin, shop } = service
@@ -268,9 +271,6 @@ describe("Kinguin's pictures", () => {
     expect(new Set(serials).size).toBe(3)
   })
 })
-
-const runs = isNeeded('campaigns')
-const needs = runs ? '' : ' (skipped: a campaign, which .ci/run runs)'
 
 describe.runIf(runs)(`a campaign against the documented Kinguin${needs}`, () => {
   test('500 products, 60 orders, lost answers and three kill -9: the ledger ties', async (context) => {
