@@ -245,6 +245,7 @@ export const mistakes: readonly Mistake[] = [
   {
     name: 'short-page-ends',
     does: 'takes a page with fewer orders than were asked for to be the end of the list',
+    seed: 173,
     edits: [
       {
         file: 'ordering/scan.ts',
@@ -562,6 +563,7 @@ export const mistakes: readonly Mistake[] = [
     name: 'wish-followed-again',
     does: 'plans a part once more for the same wish whenever it has ended',
     store: 'shopify',
+    seed: 100,
     edits: [
       {
         file: 'domain/entitlement.ts',
