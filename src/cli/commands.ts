@@ -113,7 +113,7 @@ function commandsOf(session: Session, json: boolean): Command {
 }
 
 const initOptions = {
-  '--base-url <address>': "the supplier's Reseller API; ends in /v1",
+  '--base-url <address>': "the supplier's API; that of the Reseller API ends in /v1",
   '--dialect <name or path>': 'how the supplier writes what the API leaves open; a path ends in .json',
   '--api-key-file <file>': 'a file that holds the API key; else QUAYSIDE_API_KEY is used',
   '--store-name <name>': 'what the store is called',
@@ -229,7 +229,7 @@ const checkOptions = {
   ...fileOptions,
   '--document <file>': 'an OpenAPI document that was saved, instead of GET /openapi',
   '--dialect <name>': "a file in config/dialects, or a path, instead of the configuration's",
-  '--base-url <address>': 'a supplier that is not set up yet; ends in /v1. It takes --dialect too',
+  '--base-url <address>': 'a supplier that is not set up yet, with the --dialect of its API',
   '--api-key-file <file>': 'its API key; else QUAYSIDE_API_KEY is used',
 }
 export type CheckOptions = Given<typeof checkOptions>

@@ -15,7 +15,8 @@ export const deliveries: CommandRow[] = [
     examples: ['deliveries list --state dead'],
     call: 'GET /deliveries',
     filters: ['state'],
-    empty: 'No delivery matches. Without a public address the service works by polling, and none will come.',
+    empty:
+      'No delivery matches. None comes without a public address; `quayside status` counts those that were refused.',
     columns: {
       ID: key('id'),
       STATE: 'state',

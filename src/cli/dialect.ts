@@ -43,9 +43,10 @@ function withNextStep(error: unknown, baseUrl: string, configured: boolean): unk
   if (!(error instanceof Failure)) return error
   const address = configured ? 'supplier.baseUrl in the configuration' : '--base-url'
   const key = configured ? 'config/secrets/api-key or QUAYSIDE_API_KEY' : '--api-key-file or QUAYSIDE_API_KEY'
+  const ofToken = error.message.includes('its token endpoint') ? ' and auth in the dialect' : ''
   const next =
-    error.reason === 'unauthorized'
-      ? `Check the address (${address}) and the key (${key}).`
+    error.reason === 'unauthorized' || error.code === 'invalid' || ofToken !== ''
+      ? `Check the address (${address}), the key (${key})${ofToken || ' and how the dialect sends it'}.`
       : `Check the address (${address}), and that this machine may connect to it.`
   return saying(baseUrl, error, `.\n${next}`)
 }
@@ -85,12 +86,16 @@ export function runDetect(io: Io, options: DetectOptions): number {
     const isNamed = signature.deliveryIdHeader !== null
     const id = isNamed ? 'deliveryIdHeader is the header whose name says so' : 'No header is named for a delivery ID'
     const advice = lines(`It verifies; ${tried}. ${id}, and toleranceSeconds is the default: ask the supplier.`, io)
-    const text = (one: typeof signature) => JSON.stringify({ signature: one }, undefined, 2)
+    const text = (one: typeof signature) => JSON.stringify({ signature: one }, stamped, 2)
     const doubt = lines('This delivery fits the following too: the supplier must say which is meant.', io)
     return [`${text(signature)}\n\n${advice}`, ...others.flatMap((one) => [doubt, `${text(one)}\n`])].join('')
   })
   return found.fits ? exitCodes.ok : exitCodes.failed
 }
+
+/** Leaves out where no timestamp is, as the file of a dialect does. */
+const stamped = (name: string, value: { header?: string }) =>
+  name === 'timestamp' && value.header === '' ? undefined : value
 
 const lines = (text: string, io: Io): string => sentence(text, Math.min(widthOf(io), 100))
 
@@ -167,7 +172,7 @@ const settingText = (value: unknown): string =>
 function listText(title: string, findings: DialectFinding[], width: number, withSetting = false): string {
   if (findings.length === 0) return ''
   const facts = findings.map(({ fact, dialect }) => (withSetting ? `${fact} (${cell(dialect)})` : fact))
-  return `${title}\n${sentence(plain(facts.join(', ')), width, { lead: '  ' })}`
+  return `${sentence(title, width)}${sentence(plain(facts.join(', ')), width, { lead: '  ' })}`
 }
 
 /** Lists the facts that could not be checked, by reason: `No order yet: these fields could not be checked`. */

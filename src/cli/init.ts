@@ -56,9 +56,10 @@ export async function runInit(io: Io, flags: InitOptions): Promise<undefined> {
     // A person who answered questions has seen the products and the warnings about the supplier already.
     const hasSeen = asked?.products !== undefined
     const warnings = clearTextWarnings(hasSeen ? { stores: plan.config.stores } : plan.config)
-    const shown = products && !hasSeen ? `\n${productsText(products, width)}` : ''
+    const shown = products && !hasSeen ? productsText(products, width) : ''
     const said = saidOf(plan, made, products !== undefined, flags).map((line) => sentence(line, width))
-    return `${said.join('')}\n${warningText(warnings, width)}${shown}${backendText(plan, made)}\nNext:\n${nextText(next, width)}`
+    const first = [said.join(''), warningText(warnings, width), shown].filter(Boolean).join('\n')
+    return `${first}${backendText(plan, made)}\nNext:\n${nextText(next, width)}`
   })
 }
 

@@ -42,6 +42,8 @@ const A: Record<string, string> = {
   int: 'a whole number',
   array: 'a list',
   object: 'an object',
+  record: 'an object',
+  tuple: 'a list',
 }
 
 const valueIn = (record: unknown, name = ''): unknown => (record as Record<string, unknown> | null)?.[name]

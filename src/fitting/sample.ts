@@ -31,6 +31,8 @@ export interface Sample {
   /** The second pages, each of `secondSize` records. */
   second?: Answer
   secondOrders?: Answer
+  /** The first products from record 0 on, where the dialect counts the records of a page from another number. */
+  fromZero?: Answer
   product?: Answer
   /** The answer for a product that does not exist. */
   absent: Answer
@@ -135,6 +137,8 @@ export async function readSample(source: SampleSource): Promise<Sample> {
       return withKey(`${path}?${paging.page}=${encodeURIComponent(place)}&${paging.limit}=${size}`)
     }
     const placed = rowsOf(orders, dialect)
+    if (paging.kind === 'offset' && paging.first > 0)
+      sample.fromZero = await withKey(`/products?${paging.page}=0&${paging.limit}=${secondSize(rows)}`)
     if (rows.length > 1) sample.second = await secondOf('/products', rows)
     if (placed.length > 1) sample.secondOrders = await secondOf('/orders', placed)
     if (id !== undefined) sample.product = await withKey(`/products/${encodeURIComponent(id)}`)
@@ -207,11 +211,12 @@ async function acceptedKey(get: Get, dialect: Dialect): Promise<{ keyHeader: str
     if (!refused) return { keyHeader, answer }
     first ??= answer
   }
-  throw new Failure(
-    'unavailable',
-    `GET /balance answered ${first?.status}: it accepts the API key ${dialect.auth ? 'not as auth says' : 'in no known header'}`,
-    { reason: 'unauthorized' },
-  )
+  const refusal = dialect.auth ? 'it does not take the key as auth says' : 'it accepts the API key in no known header'
+  const lost =
+    dialect.paths && first?.status === 404
+      ? `below it the dialect has the balance at ${dialect.paths.balance}`
+      : refusal
+  throw new Failure('unavailable', `GET /balance answered ${first?.status}: ${lost}`, { reason: 'unauthorized' })
 }
 
 function shippedKeyHeaders(): string[] {

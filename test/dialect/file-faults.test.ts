@@ -54,6 +54,17 @@ describe('a dialect file', () => {
     )
   })
 
+  test('with a group or a pair left out says what it must be in words: it said "record" and "tuple"', () => {
+    const said = [
+      ['"words"', '"wrds"'],
+      ['"labels"', '"lbls"'],
+    ] as [string, string][]
+    expect(said.flatMap((change) => withChange(change)).filter((one) => /missing/.test(one))).toEqual([
+      expect.stringMatching(/keys\.type\.words: missing: must be an object$/),
+      expect.stringMatching(/keys\.second\.labels: missing: must be a list$/),
+    ])
+  })
+
   test('with a word that is like no other lists the words that are known there', () => {
     expect(withChange(['"basePrice"', '"zzzzzz"']).at(-1)).toMatch(/product.zzzzzz: unknown; known are id, sku, name/)
   })

@@ -10,6 +10,7 @@ import { openapiOf } from '../../src/sandbox/openapi.ts'
 import { Secret } from '../../src/secret.ts'
 import { run, temporaryFolder, widest } from '../support/cli-run.ts'
 import { contrary, leavesOf, standard } from '../support/dialect-pair.ts'
+import { wordy } from '../support/dialect-wordy.ts'
 import { openSandbox } from '../support/sandbox-caller.ts'
 import { refusedOrigin, sendJson, startHttp } from '../support/supplier-server.ts'
 
@@ -575,6 +576,18 @@ describe('quayside dialect check', () => {
         'configuration), and that this machine may connect to it. More: docs/troubleshooting.md#unreachable ',
     )
     expect(widest(stderr)).toBeLessThanOrEqual(80)
+  })
+
+  test('with a key that lacks a part says that the key is wrong: it doubted the connection', async () => {
+    const folder = temporaryFolder()
+    const [key, file] = [path.join(folder, 'key.txt'), path.join(folder, 'wordy.json')]
+    writeFileSync(key, 'only-an-id\n')
+    writeFileSync(file, JSON.stringify({ ...wordy, auth: { kind: 'basic' } }))
+    const address = ['--base-url', 'https://supplier.example/api', '--api-key-file', key]
+    const { stderr } = await run(['dialect', 'check', ...address, '--dialect', file])
+    expect(stderr).toContain('must be id:secret')
+    expect(stderr).toContain('the key (--api-key-file')
+    expect(stderr).not.toContain('connect')
   })
 
   test('says why nothing can be checked', async () => {

@@ -58,6 +58,16 @@ describe('page two of products and orders', () => {
     expect((await check(baseUrl, by(offset))).faults).toContain('paging.page')
   })
 
+  test('leaves one product and one order out where the offset counts from 0 and the dialect from 1: it passed', async () => {
+    const { baseUrl } = await account(by(offset))
+    expect((await check(baseUrl, by({ ...offset, first: 1 }))).of('paging.first')).toMatchObject({
+      verdict: 'differs',
+      value: 'with offset=0 another product comes first',
+      right: 0,
+      hint: 'put it to 0',
+    })
+  })
+
   test('is missed where the path of the cursor is wrong, and the right one is proposed', async () => {
     const { baseUrl } = await account(by(cursor))
     const { of } = await check(baseUrl, by({ ...cursor, next: 'meta.following' }))

@@ -170,6 +170,44 @@ describe('a supplier with other paths, tokens, cursors and keys by a second read
     expect(of(findings, 'paths.order')).toMatchObject({ verdict: 'no_sample' })
   })
 
+  test('has null as the cure of a flag that no answer has: a person was told to ask the supplier', async () => {
+    const { findings } = await checked({ ...fitting, envelope: { success: 'success', data: '' } })
+    expect(of(findings, 'envelope.success')).toMatchObject({
+      verdict: 'unreadable',
+      hint: 'null lets Quayside do without it',
+    })
+    expect(of(findings, 'balance.amount')?.verdict).toBe('read')
+  })
+
+  test('has no question about webhooks, which no request makes, nor about repeats, which are not sent', async () => {
+    const { headers, ...rest } = fitting
+    const none = { ...rest, headers: { ...headers, idempotencyKey: '' }, idempotency: 'none' as const }
+    const { findings, text } = await checked(none, { orders: 0 })
+    expect(text).not.toMatch(/webhook\.|idempotency \(none\)/)
+    expect(of(findings, 'idempotency')?.verdict).toBe('none')
+    expect(orderWords(none)).not.toContain('idempotency')
+  })
+
+  test('with a wrong path of products: no list is proposed that is not there', async () => {
+    const { paths } = fitting
+    if (!paths) throw new Error('the dialect has paths')
+    const { text } = await checked({ ...fitting, paths: { ...paths, products: '/v9/articles' } })
+    expect(text).toContain('no list of records came')
+    expect(text).not.toContain('undefined')
+  })
+
+  test('with a wrong path of the balance: the path is named, and the key is not doubted', async () => {
+    const { paths } = fitting
+    if (!paths) throw new Error('the dialect has paths')
+    const asked = checked({ ...fitting, paths: { ...paths, balance: '/v9/purse' } })
+    await expect(asked).rejects.toThrow('GET /balance answered 404: below it the dialect has the balance at /v9/purse')
+  })
+
+  test('no line is wider than a terminal of 80 columns', async () => {
+    const { text } = await checked(fitting)
+    expect(text.split('\n').filter((line) => line.length > 80)).toEqual([])
+  })
+
   test('shows neither a key nor a secret, whatever the paths of keys lead to', async () => {
     const { keys } = fitting
     if (!keys) throw new Error('the dialect has keys')

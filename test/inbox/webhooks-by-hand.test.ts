@@ -277,12 +277,13 @@ describe('a webhook that was made in the dashboard', () => {
   })
 
   test.each([
-    ['too short', 'short'],
-    ['padded', ` ${SECRET}`],
-  ])('is not added with a secret that is %s', async (_, secret) => {
+    ['too short', 'short', 'secret: must be 24 to 1,000 characters long'],
+    ['padded', ` ${SECRET}`, 'begins or ends with white space'],
+  ])('is not added with a secret that is %s, and is told why in words', async (_, secret, said) => {
     const world = await openByHand()
     const { status, body } = await add(world, secret)
     expect(status).toBe(400)
+    expect(JSON.stringify(body)).toContain(said)
     expect(JSON.stringify(body)).not.toContain(SECRET)
     expect(await listed(world)).toEqual([])
   })
