@@ -15,8 +15,7 @@ export const deliveries: CommandRow[] = [
     examples: ['deliveries list --state dead'],
     call: 'GET /deliveries',
     filters: ['state'],
-    empty:
-      'No delivery matches. None comes without a public address; `quayside status` counts those that were refused.',
+    empty: 'No delivery matches. None comes without a public address; `quayside status` counts the refused.',
     columns: {
       ID: key('id'),
       STATE: 'state',

@@ -94,9 +94,7 @@ export function runDetect(io: Io, options: DetectOptions): number {
 }
 
 /** Leaves out where no timestamp is, as the file of a dialect does. */
-const stamped = (name: string, value: { header?: string }) =>
-  name === 'timestamp' && value.header === '' ? undefined : value
-
+const stamped = (_: string, value: { header?: string } | null) => (value?.header === '' ? undefined : value)
 const lines = (text: string, io: Io): string => sentence(text, Math.min(widthOf(io), 100))
 
 function readDelivery(file: string): CapturedDelivery {

@@ -170,7 +170,7 @@ describe('a supplier with other paths, tokens, cursors and keys by a second read
     expect(of(findings, 'paths.order')).toMatchObject({ verdict: 'no_sample' })
   })
 
-  test('has null as the cure of a flag that no answer has: a person was told to ask the supplier', async () => {
+  test('has null as the cure of a flag that no answer has: the advice was to ask the supplier', async () => {
     const { findings } = await checked({ ...fitting, envelope: { success: 'success', data: '' } })
     expect(of(findings, 'envelope.success')).toMatchObject({
       verdict: 'unreadable',

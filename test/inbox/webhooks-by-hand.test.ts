@@ -277,9 +277,9 @@ describe('a webhook that was made in the dashboard', () => {
   })
 
   test.each([
-    ['too short', 'short', 'secret: must be 24 to 1,000 characters long'],
-    ['padded', ` ${SECRET}`, 'begins or ends with white space'],
-  ])('is not added with a secret that is %s, and is told why in words', async (_, secret, said) => {
+    ['too short', 'short', 'secret: must be text of 24 to 1000 characters'],
+    ['padded', ` ${SECRET}`, 'without spaces at its ends'],
+  ])('is not added with a secret that is %s, and the answer says why in words', async (_, secret, said) => {
     const world = await openByHand()
     const { status, body } = await add(world, secret)
     expect(status).toBe(400)
