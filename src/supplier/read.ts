@@ -1,7 +1,7 @@
 import pRetry from 'p-retry'
 import { type Dialect, listAt, valueAt } from '../dialect/dialect.ts'
 import { leadsTo } from '../domain/free-text.ts'
-import { isNamed, type Placement, type SupplierKey, type SupplierOrder } from '../domain/supplier.ts'
+import { followCursors, isNamed, type Placement, type SupplierKey, type SupplierOrder } from '../domain/supplier.ts'
 import { Failure, type FailureReason } from '../errors.ts'
 import type { Secret } from '../secret.ts'
 import { type Access, type Credentials, withoutSecrets } from './credentials.ts'
@@ -190,17 +190,23 @@ function placeOf({ kind, first }: Dialect['paging'], page: number, size: number)
 /** The most pages of keys that are read of one order: the list of a supplier may have no end. */
 const KEY_PAGES_MAX = 1_000
 
+/** No keys came: people hear of it as of a completed order without keys. */
+const REFUSALS = ['not_found', 'supplier_rejected', 'unexpected_status', 'unauthorized', 'redirect']
+
 /**
- * Reads the keys of an order where a second read brings them. Only a completed order is asked for, so that one request is enough
- * for most orders. All or nothing: one unreadable key or page makes the order unreadable.
+ * Reads the keys of an order where a second read brings them. An open order is not asked for, so that one request is enough for
+ * most orders. A failed one may have some: it was cancelled half delivered. All or nothing: one unreadable key or page makes the
+ * order unreadable.
  *
  * @param id the id of the order as one segment of a path
- * @returns the order without keys where the supplier knows none yet
+ * @returns the order with the keys that the supplier shows: none where it knows none yet, or refuses to show them
  * @throws Failure as `readPage` does; `unavailable` naming the first key that cannot be read
  */
 export async function withKeys(link: SupplierLink, order: SupplierOrder, id: string): Promise<SupplierOrder> {
   const { path = null, paged = false, items = '' } = link.dialect.keys ?? {}
-  if (path === null || order.status !== 'completed') return order
+  if (path === null || order.status === 'open') return order
+  const hasCursors = link.dialect.paging.kind === 'cursor'
+  const comesAgain = followCursors()
   const keys = new Map<string, SupplierKey>()
   let cursor: string | undefined
   for (let page = 1; page <= KEY_PAGES_MAX; page += 1) {
@@ -212,7 +218,7 @@ export async function withKeys(link: SupplierLink, order: SupplierOrder, id: str
       query,
       parseKey,
     ).catch((error: unknown) => {
-      if (error instanceof Failure && error.reason === 'not_found') return undefined
+      if (error instanceof Failure && REFUSALS.includes(error.reason ?? '')) return undefined
       throw error
     })
     const [unread] = read?.unreadable ?? []
@@ -220,8 +226,9 @@ export async function withKeys(link: SupplierLink, order: SupplierOrder, id: str
     cursor = read?.next
     const known = keys.size
     for (const key of read?.items ?? []) keys.set(key.reveal(), key)
-    // A supplier that knows no pages answers the first one again.
-    if (keys.size === known || read?.more === false || keys.size >= (order.quantity ?? Number.POSITIVE_INFINITY)) break
+    if (!read || read.more === false || keys.size >= (order.quantity ?? Number.POSITIVE_INFINITY)) break
+    // A supplier that knows no pages answers the first one again. A page that names the next one may bring nothing new.
+    if (hasCursors ? comesAgain(cursor ?? '') : keys.size === known) break
   }
   return { ...order, keys: [...keys.values()] }
 }
@@ -284,7 +291,7 @@ export async function send(link: SupplierLink, agent: Connections, request: Sent
   const [ended, ms] = await once(link, agent, request, access)
   const { token } = access
   const isRefused = ended.stage === 'answered' && ended.status === 401 && token !== undefined
-  const next = isRefused ? await credentials.refused(token) : undefined
+  const next = isRefused ? await credentials.refused(token, isPost) : undefined
   if (next === undefined || ended.stage !== 'answered') {
     link.note(ended, ms, name)
     return ended
@@ -309,10 +316,10 @@ async function once(
   const { credentials, pacer, dialect } = link
   const sentAt = link.now()
   const answer = await exchange(agent, requestTo(link, request, headers), link.network.after)
-  const ended = withoutSecrets(answer, credentials.spellings())
+  const ended = withoutSecrets(answer, credentials)
   const ms = link.now() - sentAt
   if (ended.stage === 'not_sent' || ended.status === undefined || ended.headers === undefined) return [ended, ms]
-  if (token !== undefined && ended.status !== 401 && ended.status < 500) credentials.taken(token)
+  if (token !== undefined && ended.status !== 401 && ended.status < 500) credentials.taken(token, request.method === 'POST')
   pacer.observe(rateHint(ended.headers, dialect, link.now()))
   if (ended.status === 429) pacer.pause(askedWaitMs(link, ended.headers))
   else pacer.resumed()
@@ -451,7 +458,7 @@ export const NO_JSON: UnreadField = {
 export const NO_KEYS = 'no key of a completed order'
 
 /** The settings of keys: only an order with keys shows that keys can be read. */
-const OF_KEYS = /^(order\.key|keys\.)/
+export const OF_KEYS = /^(order\.key|keys\.)/
 
 /** Most orders without keys that are remembered. When more come, all are forgotten. The only harm is one more pause of buying. */
 const ALONE_MAX = 1_000

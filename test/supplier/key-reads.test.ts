@@ -114,12 +114,43 @@ describe('a supplier like Kinguin, whose keys come by a second read', () => {
     expect(asked()).toHaveLength(4)
   })
 
-  test('is not asked while the order is open, nor where it failed', async () => {
-    for (const status of ['processing', 'canceled']) {
-      const { supplier, asked } = await kinguinWith(all(1), { status })
-      expect((await supplier.order('PHS84FJAG5U'))?.keys).toEqual([])
-      expect(asked()).toHaveLength(1)
+  test('is not asked while the order is open', async () => {
+    const { supplier, asked } = await kinguinWith(all(1), { status: 'processing' })
+    expect((await supplier.order('PHS84FJAG5U'))?.keys).toEqual([])
+    expect(asked()).toHaveLength(1)
+  })
+
+  test('brings the keys of an order that was cancelled half delivered, and none where it refuses them', async () => {
+    const { supplier } = await kinguinWith(all(1), { status: 'canceled', quantity: 2 })
+    expect(await supplier.order('PHS84FJAG5U')).toMatchObject({ status: 'failed', keys: [expect.anything()] })
+    const refuses: Answer = (_, response) => sendJson(response, 409, { kind: 'Canceled', detail: 'no', trace: 't1' })
+    const other = await kinguinWith(refuses, { status: 'canceled' })
+    expect(await other.supplier.order('PHS84FJAG5U')).toMatchObject({ status: 'failed', keys: [] })
+    expect(other.unreadable()).toEqual([])
+  })
+
+  test.each([
+    ['404 without an error, as at a wrong path', 404],
+    ['403', 403],
+    ['301', 301],
+  ])('that answers %s is said of a completed order, and does not go unnoticed', async (_, status) => {
+    const { supplier, unreadable } = await kinguinWith((_url, response) => void response.writeHead(status).end('<html>'))
+    expect(await supplier.order('PHS84FJAG5U')).toMatchObject({ status: 'completed', keys: [] })
+    expect(unreadable()).toEqual([expect.stringContaining('has no key of a completed order')])
+  })
+
+  test('brings all keys where a page brings none but names the next, and ends where a cursor comes again', async () => {
+    const paging = { ...kinguin.paging, kind: 'cursor', next: 'next', more: null }
+    const spoken = { ...kinguin, paging, keys: { ...kinguin.keys, items: 'results' } }
+    const pages: Record<string, object> = {
+      '': { results: all(1), next: 'b' },
+      b: { results: [], next: 'c' },
+      c: { results: all(2), next: 'b' },
     }
+    const answer: Answer = (url, response) => sendJson(response, 200, pages[url.searchParams.get('page') ?? ''] ?? {})
+    const { supplier, asked } = await kinguinWith(answer, { quantity: 3, spoken })
+    expect((await supplier.order('PHS84FJAG5U'))?.keys).toHaveLength(2)
+    expect(asked().length).toBeLessThan(10)
   })
 
   test('has no keys yet where it answers 404, which is said of a completed order', async () => {
