@@ -204,11 +204,11 @@ export function createProbe(
     const access = header === dialect.headers.apiKey ? await credentials.access(0) : other
     if ('stage' in access) return access
     const request = { method: 'GET' as const, path, headers: {}, deadlineMs, bodyMaxBytes: PAGE_MAX_BYTES }
-    return withoutSecrets(await exchange(agent, requestTo(place, request, access.headers)), credentials.spellings())
+    return withoutSecrets(await exchange(agent, requestTo(place, request, access.headers)), credentials)
   }
   const renew = async (): Promise<number | null> => {
     const before = await credentials.access(0)
-    const next = 'stage' in before ? before : await credentials.refused(before.token ?? '')
+    const next = 'stage' in before ? before : await credentials.refused(before.token ?? '', false)
     return next === undefined || 'stage' in next ? null : (next.lifeMs ?? Number.POSITIVE_INFINITY)
   }
   return Object.assign(probe, { renew })

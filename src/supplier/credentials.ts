@@ -29,15 +29,15 @@ export interface Credentials {
   /** @param lifeMs how long the request may take: a token lasts at least so long */
   access: (lifeMs: number) => Promise<Access | NoAccess>
   /** Notes that the supplier answered a token by something other than 401. */
-  taken: (token: string) => void
+  taken: (token: string, isPost: boolean) => void
   /**
    * Takes note that a token was answered by 401.
    *
    * @returns other credentials; why there are none at present; undefined when the API key itself is refused
    */
-  refused: (token: string) => Promise<Access | NoAccess | undefined>
-  /** What no answer may show, in every spelling. */
-  spellings: () => readonly string[]
+  refused: (token: string, isPost: boolean) => Promise<Access | NoAccess | undefined>
+  /** What no answer of that status may show, in every spelling. */
+  spellings: (status: number) => readonly string[]
 }
 
 interface Given extends Place {
@@ -61,6 +61,9 @@ const BACKOFF_MAX_MS = 30_000
 /** A token that replaced a refused one and is refused too is no matter of tokens: for so long, no other is asked for. */
 const CURE_GAP_MS = 60_000
 
+/** Where each new token may read, and so many orders in a row were refused by 401, the key may not buy. */
+const POSTS_MAX = 3
+
 /** Finds the credentials. Nothing is sent before the first request. @throws Failure `invalid`, naming `supplier.apiKey` */
 export function createCredentials(given: Given): Credentials {
   const { dialect, apiKey } = given
@@ -71,12 +74,12 @@ export function createCredentials(given: Given): Credentials {
     throw new Failure('invalid', `supplier.apiKey ${message}`, { fields: [{ field: 'supplier.apiKey', message }] })
   if (auth === undefined) return constant({ [headers.apiKey]: key }, [key])
   const { id, secret } = keyParts(key)
-  if (auth.kind === 'basic') return constant({ authorization: basic(id, secret) }, secretsOf(key, id, secret))
+  if (auth.kind === 'basic') return constant({ authorization: basic(id, secret) }, secretsOf(key, id, secret), [id])
   if (auth.kind === 'oauth2_client_credentials') return tokens(given, auth)
   const fill = (text: string) =>
     text.replaceAll(/\{(apiKey|id|secret)\}/g, (_, name) => ({ apiKey: key, id, secret })[name as 'id'])
   const filled = Object.entries(auth.headers).map(([name, text]) => [name, fill(text)])
-  return constant(Object.fromEntries(filled), [key, id, secret])
+  return constant(Object.fromEntries(filled), [key, secret], [id])
 }
 
 const basic = (id: string, secret: string): string => `Basic ${Buffer.from(`${id}:${secret}`).toString('base64')}`
@@ -84,18 +87,19 @@ const basic = (id: string, secret: string): string => `Basic ${Buffer.from(`${id
 /** As RFC 6749, section 2.3.1, has it: both parts are encoded before they are joined. */
 const encodedBasic = (id: string, secret: string): string => basic(encodeURIComponent(id), encodeURIComponent(secret))
 
+/** Without the id, the name of an account: a store may have the same name, which is then in the references of all its orders. */
 const secretsOf = (key: string, id: string, secret: string): string[] => [
-  ...[key, id, secret],
+  ...[key, secret],
   ...[basic(id, secret), encodedBasic(id, secret)].map((text) => text.slice('Basic '.length)),
 ]
 
-function constant(headers: Record<string, string>, secrets: string[]): Credentials {
-  const hidden = spellingsOf(secrets)
+function constant(headers: Record<string, string>, secrets: string[], names: string[] = []): Credentials {
+  const [hidden, ofRefusals] = [spellingsOf(secrets), spellingsOf([...secrets, ...names])]
   return {
     access: async () => ({ headers }),
     taken: () => undefined,
     refused: async () => undefined,
-    spellings: () => hidden,
+    spellings: (status) => (status < 300 ? hidden : ofRefusals),
   }
 }
 
@@ -122,12 +126,13 @@ interface Token {
 function tokens(given: Given, auth: OAuth): Credentials {
   const { apiKey, monotonic } = given
   const { id, secret } = keyParts(apiKey.reveal())
-  const own = spellingsOf(secretsOf(apiKey.reveal(), id, secret))
+  const [own, names] = [spellingsOf(secretsOf(apiKey.reveal(), id, secret)), spellingsOf([id])]
   const request = tokenRequest(given, auth, id, secret)
   let token: Token | undefined
   let hidden = own
   let renewing: Promise<Token | NoAccess> | undefined
   let failed: { tries: number; until: number; why: NoAccess } | undefined
+  let refusedPosts = 0
 
   const renewOnce = async (): Promise<Token | NoAccess> => {
     if (failed && monotonic() < failed.until) return failed.why
@@ -169,18 +174,21 @@ function tokens(given: Given, auth: OAuth): Credentials {
       const lasts = has && !has.isRefused && !next.refused && monotonic() + lifeMs < has.endsAt
       return lasts ? accessOf(has) : next
     },
-    taken: (text) => {
+    taken: (text, isPost) => {
       if (token?.text === text) token.isTaken = true
+      if (isPost) refusedPosts = 0
     },
-    refused: async (text) => {
+    refused: async (text, isPost) => {
       if (token && token.text !== text) return accessOf(token)
+      if (isPost && !token?.isRefused) refusedPosts += 1
+      if (isPost && refusedPosts > POSTS_MAX) return undefined
       if (token?.isCure && !token.isTaken && monotonic() < token.askedAt + CURE_GAP_MS) return undefined
       if (token) token.isRefused = true
       const next = await renew()
       if ('stage' in next) return next.refused ? undefined : next
       return next.text === text ? undefined : accessOf(next)
     },
-    spellings: () => hidden,
+    spellings: (status) => (status < 300 ? hidden : [...hidden, ...names]),
   }
 }
 
@@ -252,8 +260,9 @@ function spellingsOf(secrets: string[]): string[] {
   return [...new Set(spelled)].toSorted((one, other) => other.length - one.length)
 }
 
-/** Removes what is secret from an answer: suppliers repeat a key that they refuse. @param spellings the longest first */
-export function withoutSecrets<E extends Exchange>(ended: E, spellings: readonly string[]): E {
+/** Removes what is secret from an answer: suppliers repeat a key that they refuse. */
+export function withoutSecrets<E extends Exchange>(ended: E, credentials: Pick<Credentials, 'spellings'>): E {
+  const spellings = ended.stage === 'answered' ? credentials.spellings(ended.status) : []
   if (ended.stage !== 'answered' || !spellings.some((text) => ended.body.includes(text))) return ended
   const body = spellings.reduce((text, one) => text.replaceAll(one, '[secret]'), ended.body.toString('latin1'))
   return { ...ended, body: Buffer.from(body, 'latin1') }

@@ -392,6 +392,23 @@ describe('purchases', () => {
     one.expectLedger({ charges: 1, keys: 1 })
   })
 
+  test('wait with an alert where every token may read and none may buy', async () => {
+    const { app: one, server } = await app()
+    server.mayBuy = false
+    const { sku } = await one.offer()
+    const { orderId } = await one.order('1001', [{ sku }])
+    for (let time = 0; time < 5 * MINUTE; time += SECOND) {
+      await one.pass(SECOND)
+      await one.ordering.checkBalance()
+    }
+    expect(await one.alerts()).toEqual(['unauthorized'])
+    expect(server.asked.length).toBeLessThan(10)
+    server.mayBuy = true
+    await one.pass(10 * MINUTE, 5 * SECOND)
+    expect(await one.state(orderId)).toBe('fulfilled')
+    one.expectLedger({ charges: 1, keys: 1 })
+  })
+
   test('of tokens of a minute are bought one after the other, each once', async () => {
     const { app: one, server } = await app(60)
     const { sku } = await one.offer()

@@ -19,6 +19,8 @@ export async function startTokenServer(
     endpoint: 'answers' as 'answers' | 'away' | 'silent' | 'refuses' | 'same',
     /** Whether the API refuses every token. */
     shut: false,
+    /** Whether a good token may also send a POST. */
+    mayBuy: true,
     asked: [] as Heard[],
     posts: [] as string[],
     refused: 0,
@@ -54,7 +56,7 @@ export async function startTokenServer(
   const server = await startHttp((heard, response) => {
     if (heard.url.startsWith('/oauth/token')) return void issue(heard, response)
     const [scheme, text = ''] = heard.headers.authorization?.split(' ') ?? []
-    const isGood = scheme === 'Bearer' && (state.ends.get(text) ?? 0) > given.clock() && !state.shut
+    const isGood = scheme === 'Bearer' && (state.ends.get(text) ?? 0) > given.clock() && !state.shut && (state.mayBuy || heard.method === 'GET')
     if (heard.method === 'POST') state.posts.push(`${heard.url} ${isGood ? 'taken' : 'refused'}`)
     if (isGood) return void api(heard, response)
     state.refused += 1
