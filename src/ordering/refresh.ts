@@ -1,6 +1,7 @@
 import { judgeNotFound, type NotFoundVerdict } from '../domain/not-found-proof.ts'
 import { afterLookUp } from '../domain/pace.ts'
 import type { FoundOrder, PurchaseInput, PurchaseState } from '../domain/purchase.ts'
+import { LATE_MS } from '../domain/purchase-table.ts'
 import type { SupplierOrder } from '../domain/supplier.ts'
 import { messageOf } from '../errors.ts'
 import { first } from '../storage/database.ts'
@@ -110,7 +111,8 @@ async function readNamed(ordering: Ordering, purchase: Purchase, orderId: string
   }
   await db.commit([lookAttempt(ordering, purchase, 'read', { supplierOrderId: orderId, detail })])
   if (!order) return 'open'
-  const isBare = order.status === 'open' && order.externalOrderId === undefined
+  const isYoung = ordering.now() - (purchase.unknownAt ?? 0) < LATE_MS
+  const isBare = isYoung && order.status === 'open' && order.externalOrderId === undefined
   if (isBare && ordering.dialect.orderAnswer === 'id') {
     // Some suppliers show what was ordered only once the order is complete. A list of orders shows no more until then.
     await reschedule(ordering, purchase, {})

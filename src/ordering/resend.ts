@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { counted } from '../domain/figures.ts'
+import { needsPage } from '../domain/licence-key.ts'
 import { conflict, Failure } from '../errors.ts'
 import { claimsOfOrder } from '../storage/claims.ts'
 import { first } from '../storage/database.ts'
@@ -31,7 +32,7 @@ export function resendRefusal(
  * @param reason why, in the operator's words, for the audit
  * @returns how many keys, and what the store did, as a sentence; null: it sent all keys again
  * @throws Failure `not_found`; `conflict`, reason `no_resend` for a store to which Quayside cannot send keys again, reason
- *   `no_keys` where no key is handed over, reason `withdrawn` for a link whose page is withdrawn; `unavailable` where the store did not confirm that it sent the keys
+ *   `no_keys` where no key is handed over, `no_page` where a key needs one, reason `withdrawn` for a link whose page is withdrawn; `unavailable` where the store did not confirm that it sent the keys
  */
 export async function resendKeys(fulfilment: Fulfilment, orderId: string, actor: string, reason?: string) {
   const standing = await orderStanding(fulfilment, orderId)
@@ -41,6 +42,9 @@ export async function resendKeys(fulfilment: Fulfilment, orderId: string, actor:
   const store = fulfilment.storeOf(order.store)
   assert(store?.resend, 'a store that cannot send keys again was refused')
   const by = wayOf(fulfilment, store, standing.keys)
+  if (by === undefined && standing.keys.some(needsPage)) {
+    throw conflict('no_page', 'a picture or a file reaches a customer on the page of keys alone: set publicUrl')
+  }
   const page = by === undefined ? undefined : await first(fulfilment.db, keyPageOfOrder(orderId))
   if (page?.withdrawnAt != null) {
     throw conflict('withdrawn', 'the page of keys of the order is withdrawn, so that a link to it opens nothing')

@@ -71,7 +71,7 @@ export async function prepareSend(
  */
 async function bodyNow(ordering: Ordering, purchase: Purchase): Promise<string | undefined> {
   const { db, dialect } = ordering
-  if (!dialect.orderBody || purchase.firstSentAt !== null) return purchase.body
+  if (purchase.firstSentAt !== null || (!dialect.orderBody && purchase.body !== '')) return purchase.body
   const offer = await first(db, offersByProduct([purchase.supplierProductId]))
   return !offer || offerGuard(ordering, purchase, offer) ? undefined : bodyFor(ordering, purchase, offer)
 }
@@ -137,7 +137,7 @@ const intentColumns = (
   purchase: Purchase,
   { leaseEpoch, claimedAt: now }: Lease,
 ): PurchaseUpdate => ({
-  ...(dialect.orderBody && { body: purchase.body }),
+  body: purchase.body,
   leaseOwner: owner,
   leaseUntil: now + leaseMs({ dialect }),
   leaseEpoch,

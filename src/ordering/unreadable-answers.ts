@@ -6,7 +6,7 @@ import { first } from '../storage/database.ts'
 import { newestKey } from '../storage/licence-keys.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
 import { purchaseById, purchasesBySupplierOrder, purchasesInState } from '../storage/purchases.ts'
-import { NO_KEYS, type UnreadableAnswer, unreadableText } from '../supplier/read.ts'
+import { NO_KEYS, OF_KEYS, type UnreadableAnswer, unreadableText } from '../supplier/read.ts'
 import type { Ordering } from './context.ts'
 
 const HOUR_MS = 3_600_000
@@ -76,7 +76,7 @@ export async function endPause(ordering: Ordering): Promise<void> {
   const differing = pace.differs === undefined ? undefined : await first(db, purchaseById(pace.differs))
   if (differing && !['sending', 'unknown', 'review'].includes(differing.state)) pace.differs = undefined
   for (const { setting, id } of supplier.unreadable()) {
-    if (setting !== 'order.keys' || id == null) continue
+    if (!OF_KEYS.test(setting) || id == null) continue
     const purchases = await db.query(purchasesBySupplierOrder([id]))
     if (purchases.every(({ state }) => finalStates.includes(state))) supplier.setAside(id)
   }
@@ -90,7 +90,7 @@ export async function endPause(ordering: Ordering): Promise<void> {
   const read = (id: string | null | undefined) => (id == null ? supplier.orders({ page: 1 }) : supplier.order(id))
   await Promise.allSettled(pausing.map(({ id }) => read(id)))
   // Reading another order, which had keys, shows whether the dialect or the unreadable order is at fault.
-  if (!pausing.some(({ setting }) => setting === 'order.keys')) return
+  if (!pausing.some(({ setting }) => OF_KEYS.test(setting))) return
   const [key] = await db.query(newestKey())
   const known = key && (await first(db, purchaseById(key.purchaseId)))
   if (known?.supplierOrderId) await Promise.allSettled([read(known.supplierOrderId)])

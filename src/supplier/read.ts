@@ -319,7 +319,8 @@ async function once(
   const ended = withoutSecrets(answer, credentials)
   const ms = link.now() - sentAt
   if (ended.stage === 'not_sent' || ended.status === undefined || ended.headers === undefined) return [ended, ms]
-  if (token !== undefined && ended.status !== 401 && ended.status < 500) credentials.taken(token, request.method === 'POST')
+  if (token !== undefined && ended.status !== 401 && ended.status < 500)
+    credentials.taken(token, request.method === 'POST')
   pacer.observe(rateHint(ended.headers, dialect, link.now()))
   if (ended.status === 429) pacer.pause(askedWaitMs(link, ended.headers))
   else pacer.resumed()

@@ -4,6 +4,7 @@ import { isMark } from '../../src/domain/purchase-keys.ts'
 import { exportOrders } from '../../src/ordering/order-export.ts'
 import { revealKeys } from '../../src/ordering/order-history.ts'
 import { viewOrder } from '../../src/ordering/order-view.ts'
+import { resendKeys } from '../../src/ordering/resend.ts'
 import { revealsOfOrder, withdrawKeyPage } from '../../src/storage/key-pages.ts'
 import { keysOfPurchases } from '../../src/storage/licence-keys.ts'
 import type { PushedKeys } from '../../src/stores/store.ts'
@@ -152,6 +153,20 @@ test('waits for a person, and is not lost, where no page can show a picture, and
   await app.pass(30 * MINUTE)
   expect(app.callbacks('line.fulfilled')).toMatchObject([{ data: { keys: ['https://keys.example/k/token'] } }])
   expect(await app.purchase(orderId)).toMatchObject({ state: 'fulfilled' })
+})
+
+test('is not sent again by a shop once no page can show it: a mark is no key', async () => {
+  const { app, orderId } = await openTyped([{ kind: 'I', code: PNG }])
+  await app.pass(MINUTE)
+  const sent: unknown[] = []
+  const resend = async (keys: unknown) => {
+    sent.push(keys)
+    return { outcome: 'confirmed' as const }
+  }
+  const storeOf = () => ({ ...app.store, resend })
+  const again = resendKeys({ ...app.ordering, storeOf, keysUrl: undefined } as never, orderId, 'kim')
+  await expect(again).rejects.toMatchObject({ reason: 'no_page', message: expect.stringContaining('set publicUrl') })
+  expect(sent).toEqual([])
 })
 
 test.each([

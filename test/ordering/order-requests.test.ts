@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { formatDecimal } from '../../src/domain/money.ts'
+import type { SupplierOrder } from '../../src/domain/supplier.ts'
 import { unfreeze } from '../../src/ordering/actions.ts'
 import { freeze } from '../../src/ordering/freeze.ts'
 import { attemptsOf } from '../../src/storage/evidence.ts'
@@ -294,6 +295,20 @@ describe('under a supplier that takes the key in a field', () => {
   })
 })
 
+test('an order that waits while the template is taken out of the dialect is bought all the same', async () => {
+  const dialect = dialectOf(shipped)
+  const { app } = await openHabitsApp({ knows: 'nothing' }, shipped, { dialect, before: undefined })
+  await freeze(app.ordering, 'the dialect does not fit', 'ann')
+  const orderId = await app.buy('1001')
+  await app.pass(MINUTE)
+  expect(await app.purchase(orderId)).toMatchObject({ body: '' })
+  Object.assign(dialect, { orderBody: undefined, idempotency: undefined }, shipped)
+  await unfreeze(app.ordering, 'ann')
+  await app.pass(10 * MINUTE)
+  expect(await app.state(orderId)).toBe('fulfilled')
+  app.expectLedger({ charges: 1, keys: 1 })
+})
+
 describe('an answer with the id of the order alone', () => {
   const answersId = (options: Partial<TestAppOptions> = {}) =>
     openHabitsApp({ knows: 'nothing', answers: 'id' }, shipped, {
@@ -346,6 +361,22 @@ describe('an answer with the id of the order alone', () => {
     expect(await app.purchase(orderId)).toMatchObject({ state: 'review' })
     expect(await app.alerts()).toContain('named_order_differs')
     expect(await app.purchase(other)).toMatchObject({ state: 'planned' })
+    expect(heard).toHaveLength(1)
+  })
+  test('whose order shows nothing of what was ordered and stays open for a day goes to review', async () => {
+    const { app, heard } = await answersId()
+    const { order } = app.ordering.supplier
+    app.ordering.supplier.order = async (id) => {
+      const { externalOrderId: _, ...read } = (await order(id)) as SupplierOrder
+      return { ...read, status: 'open', keys: [] }
+    }
+    const orderId = await app.buy('1001')
+    await app.pass(HOUR)
+    expect(await app.purchase(orderId)).toMatchObject({ state: 'unknown' })
+    expect(await app.alerts()).toEqual([])
+    await app.pass(25 * HOUR, 10 * MINUTE)
+    expect(await app.purchase(orderId)).toMatchObject({ state: 'review' })
+    expect(await app.alerts()).toContain('named_order_differs')
     expect(heard).toHaveLength(1)
   })
 })

@@ -1,7 +1,7 @@
 /** A supplier whose answers about orders cannot be read: people are alerted at once, and nothing more is bought. */
 import { sql } from 'drizzle-orm'
 import { describe, expect, test } from 'vitest'
-import type { Dialect } from '../../src/dialect/dialect.ts'
+import { type Dialect, dialectShape } from '../../src/dialect/dialect.ts'
 import { cancelOrder } from '../../src/ordering/actions.ts'
 import { endPause } from '../../src/ordering/unreadable-answers.ts'
 import { type AlertEffect, listOutbox } from '../../src/storage/outbox.ts'
@@ -152,6 +152,28 @@ describe('keys of a completed order that cannot be read', () => {
     await decide(app, orderId, { type: 'close' })
     await app.pass(5 * MINUTE, 5 * SECOND)
     expect(charges(app)).toBe(2)
+  })
+
+  test('stop first sends no longer once a person has decided on the only order whose second read has none', async () => {
+    const sandboxDialect = defaultDialect()
+    const { order } = sandboxDialect
+    // The second read goes to the address of the order, where `licences` has its keys.
+    const keys = { path: '/orders/{id}', items: 'licences' }
+    const dialect = dialectShape.parse({ ...sandboxDialect, order: { ...order, keys: '', keyText: null }, keys })
+    const stated = (one: StatedOrder & { licences?: string[] }): void => {
+      one.licences = one.external_order_id.includes(BROKEN) ? [] : one.keys
+    }
+    const app = await openTestApp({ dialect, sandboxDialect, stated })
+    const { sku } = await app.offer()
+    const { orderId } = await app.order(BROKEN, [{ sku }])
+    await app.pass(61 * MINUTE, MINUTE)
+    expect(await alertsOf(app, 'unreadable_answer')).toMatchObject([{ setting: 'keys.items' }])
+    const next = await app.order('2', [{ sku }])
+    await app.pass(5 * MINUTE, 5 * SECOND)
+    expect(charges(app)).toBe(1)
+    await decide(app, orderId, { type: 'close' })
+    await app.pass(5 * MINUTE, 5 * SECOND)
+    expect(await app.state(next.orderId)).toBe('fulfilled')
   })
 
   test.each(forms)('alert within five minutes and stop first sends: the list %s', async (_, there) => {

@@ -134,7 +134,9 @@ describe('a supplier like Kinguin, whose keys come by a second read', () => {
     ['403', 403],
     ['301', 301],
   ])('that answers %s is said of a completed order, and does not go unnoticed', async (_, status) => {
-    const { supplier, unreadable } = await kinguinWith((_url, response) => void response.writeHead(status).end('<html>'))
+    const { supplier, unreadable } = await kinguinWith(
+      (_url, response) => void response.writeHead(status).end('<html>'),
+    )
     expect(await supplier.order('PHS84FJAG5U')).toMatchObject({ status: 'completed', keys: [] })
     expect(unreadable()).toEqual([expect.stringContaining('has no key of a completed order')])
   })

@@ -230,22 +230,25 @@ describe('credentials', () => {
   })
 })
 
-test.each(['basic', 'header'])('an account with the name of the store does not garble its orders, with auth %s', async (kind) => {
-  const record = {
-    id: 'ord_1',
-    external_order_id: 'q1.gamestore-ab12cd34.1001.1.1.1',
-    productId: 'p1',
-    quantity: 1,
-    status: 'completed',
-    amount: '1.00',
-    keys: [],
-  }
-  const server = await http((_, response) => sendJson(response, 200, { success: true, data: record }))
-  const headers = { 'x-user': '{id}', 'x-password': '{secret}' }
-  const auth = kind === 'basic' ? { kind } : { kind, headers }
-  const supplier = client(server.origin, dialectWith({ paths: PATHS, auth }), 'gamestore:pass-4711')
-  expect(await supplier.order('ord_1')).toMatchObject({ externalOrderId: record.external_order_id })
-})
+test.each(['basic', 'header'])(
+  'an account with the name of the store does not garble its orders, with auth %s',
+  async (kind) => {
+    const record = {
+      id: 'ord_1',
+      external_order_id: 'q1.gamestore-ab12cd34.1001.1.1.1',
+      productId: 'p1',
+      quantity: 1,
+      status: 'completed',
+      amount: '1.00',
+      keys: [],
+    }
+    const server = await http((_, response) => sendJson(response, 200, { success: true, data: record }))
+    const headers = { 'x-user': '{id}', 'x-password': '{secret}' }
+    const auth = kind === 'basic' ? { kind } : { kind, headers }
+    const supplier = client(server.origin, dialectWith({ paths: PATHS, auth }), 'gamestore:pass-4711')
+    expect(await supplier.order('ord_1')).toMatchObject({ externalOrderId: record.external_order_id })
+  },
+)
 
 describe('the commands', () => {
   /** The sandbox, reached only by other paths and Basic. */

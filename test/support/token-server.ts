@@ -56,7 +56,11 @@ export async function startTokenServer(
   const server = await startHttp((heard, response) => {
     if (heard.url.startsWith('/oauth/token')) return void issue(heard, response)
     const [scheme, text = ''] = heard.headers.authorization?.split(' ') ?? []
-    const isGood = scheme === 'Bearer' && (state.ends.get(text) ?? 0) > given.clock() && !state.shut && (state.mayBuy || heard.method === 'GET')
+    const isGood =
+      scheme === 'Bearer' &&
+      (state.ends.get(text) ?? 0) > given.clock() &&
+      !state.shut &&
+      (state.mayBuy || heard.method === 'GET')
     if (heard.method === 'POST') state.posts.push(`${heard.url} ${isGood ? 'taken' : 'refused'}`)
     if (isGood) return void api(heard, response)
     state.refused += 1

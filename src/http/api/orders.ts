@@ -472,7 +472,7 @@ export function orderOperations(context: ApiContext) {
       success: { 200: 'The shop has sent them' },
       failures: {
         404: unknown,
-        409: '`no_keys`: none is handed over yet; `no_resend`: a backend writes to its customers itself; `ambiguous_reference`',
+        409: '`no_keys`: none is handed over yet; `no_resend`: a backend writes to its customers itself; `no_page`: a picture or a file needs `publicUrl`; `ambiguous_reference`',
         503: 'the shop did not confirm it',
       },
       handle: async ({ body: { reason }, ...call }) =>
