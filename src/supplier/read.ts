@@ -218,8 +218,10 @@ export async function withKeys(link: SupplierLink, order: SupplierOrder, id: str
       query,
       parseKey,
     ).catch((error: unknown) => {
-      if (error instanceof Failure && REFUSALS.includes(error.reason ?? '')) return undefined
-      throw error
+      const reason = error instanceof Failure ? error.reason : undefined
+      if (REFUSALS.includes(reason ?? '')) return undefined
+      const isBroken = reason === 'server_error' && order.status === 'completed'
+      throw isBroken ? unreadable({ field: path, setting: 'keys.path', seen: NO_KEYS }, undefined) : error
     })
     const [unread] = read?.unreadable ?? []
     if (unread) throw unreadable(unread, unread.requestId)

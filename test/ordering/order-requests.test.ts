@@ -367,8 +367,8 @@ describe('an answer with the id of the order alone', () => {
     const { app, heard } = await answersId()
     const { order } = app.ordering.supplier
     app.ordering.supplier.order = async (id) => {
-      const { externalOrderId: _, ...read } = (await order(id)) as SupplierOrder
-      return { ...read, status: 'open', keys: [] }
+      const read = (await order(id)) as SupplierOrder
+      return { ...read, externalOrderId: undefined, status: 'open', keys: [] }
     }
     const orderId = await app.buy('1001')
     await app.pass(HOUR)

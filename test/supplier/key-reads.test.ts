@@ -168,7 +168,7 @@ describe('a supplier like Kinguin, whose keys come by a second read', () => {
     {
       what: 'is away',
       answer: (response: ServerResponse) => response.writeHead(502).end('<html>'),
-      reason: 'server_error',
+      reason: 'unreadable',
     },
     { what: 'hangs up', answer: (response: ServerResponse) => response.destroy(), reason: 'no_answer' },
     {
@@ -184,6 +184,14 @@ describe('a supplier like Kinguin, whose keys come by a second read', () => {
   ])('never has "no keys" where its second read $what', async ({ answer, reason }) => {
     const { supplier } = await kinguinWith((_, response) => void answer(response))
     await expect(supplier.order('PHS84FJAG5U')).rejects.toMatchObject({ code: 'unavailable', reason })
+  })
+
+  test('does not stay unnoticed where it answers 500 to one order again and again', async () => {
+    const { supplier, unreadable } = await kinguinWith((_, response) => void response.writeHead(500).end())
+    await expect(supplier.order('PHS84FJAG5U')).rejects.toMatchObject({ reason: 'unreadable' })
+    expect(unreadable()).toEqual([
+      expect.stringContaining('(keys.path of the dialect) has no key of a completed order'),
+    ])
   })
 
   test('has no keys at all where one of its pages cannot be read', async () => {
