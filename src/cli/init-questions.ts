@@ -180,9 +180,8 @@ async function askSupplier(terminal: Terminal, io: Io, flags: InitOptions, exist
   const width = proseWidth(io)
   const before = defaultsOf(flags, existing)
   const ofAddress = (dialect: string) => addressFaultOf(dialect, existing.folder)
-  let baseUrl = await askAddress(terminal, before.baseUrl, ofAddress(before.dialect))
   const dialect = await askDialect(terminal, before.dialect, existing.folder)
-  if (ofAddress(dialect)(baseUrl)) baseUrl = await askAddress(terminal, '', ofAddress(dialect))
+  const baseUrl = await askAddress(terminal, before.baseUrl, ofAddress(dialect))
   const apiKey = flags.apiKeyFile ? readKeyFile(flags.apiKeyFile) : await askKey(terminal, io.env, existing)
   const answers: SupplierAnswers = { baseUrl, dialect, apiKey }
   while (!flags.offline) {
@@ -208,8 +207,7 @@ export const warningText = (warnings: readonly string[], width: number): string 
 
 const askAddress = (terminal: Terminal, before: string, fault: (text: string) => string | undefined): Promise<string> =>
   terminal.put({
-    about:
-      "The supplier's API. The address of the Reseller API, version 1, ends in /v1; name another API first by --dialect.",
+    about: "The supplier's API. The address of the Reseller API, version 1, ends in /v1.",
     ask: 'Base URL',
     before,
     fault,

@@ -121,7 +121,7 @@ it('writes nothing where the webhook cannot be made, and says how to go on witho
 it('asks for a refused key again, at once and before the store, and goes on with the right one', async () => {
   const { sandbox } = await supplier()
   const { ask, file } = place()
-  const typed = [sandbox.baseUrl, '', 'another-key', '', API_KEY, 'yes', CALLBACK_URL, '', '', '']
+  const typed = ['', sandbox.baseUrl, 'another-key', '', API_KEY, 'yes', CALLBACK_URL, '', '', '']
   const { exitCode, stdout, stderr } = await ask(typed)
   expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
   expect(stdout.indexOf('refused the API key')).toBeLessThan(stdout.indexOf('Store name'))
@@ -136,13 +136,20 @@ it('asks for an address that does not answer again, and one who stops has nothin
   const { sandbox } = await supplier()
   const wrong = `${await refusedOrigin()}/v1`
   const corrected = place()
-  const typed = [wrong, '', API_KEY, '', sandbox.baseUrl, 'yes', CALLBACK_URL, '', '', '']
+  const typed = ['', wrong, API_KEY, '', sandbox.baseUrl, 'yes', CALLBACK_URL, '', '', '']
   expect(await corrected.ask(typed)).toMatchObject({ exitCode: 0, stdout: expect.stringContaining('[address]: ') })
   expect(JSON.parse(readFileSync(corrected.file, 'utf8')).supplier.baseUrl).toBe(sandbox.baseUrl)
   const page = await website()
   const stopped = place()
-  expect(await stopped.ask([page, '', API_KEY, 'stop'])).toMatchObject({ exitCode: 1 })
+  expect(await stopped.ask(['', page, API_KEY, 'stop'])).toMatchObject({ exitCode: 1 })
   expect(stopped.left()).toEqual(['given-key'])
+})
+
+it('takes the address of a supplier with paths of its own, which does not end in /v1, once its dialect is named', async () => {
+  const { ask } = place()
+  const { stdout } = await ask(['kinguin', `${await refusedOrigin()}/esa/api`, API_KEY, 'stop'])
+  expect(stdout).not.toContain('Not that')
+  expect(stdout).toContain('Correct (')
 })
 
 it('never asks for a key in the place of the one that the environment has, which goes first', async () => {
@@ -150,7 +157,7 @@ it('never asks for a key in the place of the one that the environment has, which
   const { file, left } = place()
   const { exitCode, stdout } = await run(['init', '--config', file], {
     terminal: true,
-    typed: [sandbox.baseUrl, '', '', ''],
+    typed: ['', sandbox.baseUrl, '', ''],
     env: { QUAYSIDE_API_KEY: 'another-key' },
   })
   expect(exitCode).toBe(1)
@@ -189,7 +196,7 @@ it('prints commands that can be pasted: inside a clone, after an installation, a
 it('offers the dialects that come with Quayside by their names, with what each is for, and none for tests', async () => {
   const { sandbox } = await supplier()
   const { ask } = place()
-  const { stdout } = await ask([sandbox.baseUrl, '', API_KEY, 'no'])
+  const { stdout } = await ask(['', sandbox.baseUrl, API_KEY, 'no'])
   const text = flat(stdout)
   expect(text).toContain('These dialects come with Quayside: ')
   for (const { name, about } of shippedDialects()) expect(text).toContain(` ${name}: ${about} `)

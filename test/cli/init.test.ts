@@ -330,7 +330,7 @@ describe('init without a callback address', () => {
 
   it('takes an empty answer for none, and asks for neither a name nor a markup', async () => {
     const { file } = place()
-    const typed = [BASE_URL, '', API_KEY, 'yes', '', '']
+    const typed = ['', BASE_URL, API_KEY, 'yes', '', '']
     const { exitCode, stdout } = await run(['init', '--config', file], { terminal: true, typed })
     expect(exitCode).toBe(0)
     expect(stdout).toContain('Callback URL (optional): ')
@@ -354,10 +354,10 @@ describe('init by asking', () => {
     const { file } = place()
     const typed = [
       ...[
-        'https://supplier.example/api',
-        BASE_URL,
         'no-such-dialect',
         '',
+        'https://supplier.example/api',
+        BASE_URL,
         '',
         API_KEY,
         'yes',
@@ -463,7 +463,7 @@ describe('the three products that init shows', () => {
   supplier.world.offers.change(game?.id ?? '', { priceMinor: 1_527, available: false })
   const asked = (answer: string) => {
     const { folder, file } = place()
-    const typed = [BASE_URL, '', API_KEY, answer, CALLBACK_URL, '', '', '']
+    const typed = ['', BASE_URL, API_KEY, answer, CALLBACK_URL, '', '', '']
     return { folder, file, before: tree(folder), ran: run(['init', '--config', file], { terminal: true, typed }) }
   }
 

@@ -76,8 +76,8 @@ test('init crashed at an address without https://, and showed a password; each w
   const keyFile = path.join(temporaryFolder(), 'key.txt')
   writeFileSync(keyFile, apiKey)
   const first: Question[] = [
-    [noAddress, baseUrl],
     [noDialect, ''],
+    [noAddress, baseUrl],
     [
       [
         ['', 'it is needed'],
