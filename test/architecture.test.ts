@@ -99,14 +99,14 @@ const budgets: Record<string, number> = {
   keys: 735,
   listings: 1_920,
   observe: 415,
-  ordering: 8_490,
+  ordering: 8_500,
   processes: 490,
   reconciliation: 1_235,
   rehearsal: 180,
   sandbox: 3_705,
   storage: 8_475,
   stores: 7_130,
-  supplier: 3_020,
+  supplier: 3_040,
   vault: 415,
 }
 
