@@ -36,21 +36,15 @@ const errorStatus = z
   .refine((status) => status < 300 || status >= 400, 'must be 200 to 299 or 400 to 599')
 
 /**
- * How amounts are written. `decimal`: text "12.99"; `number`: 12.99;
- * `number_or_decimal`: both alike; `minor`: 1299.
- *
- * If the supplier writes an object with a whole amount and an exponent, this setting has the two paths in the object. It also says
- * what the exponent counts. `decimals`: 15270 and 3 are 15.27. `power_of_ten`: 15270 and -3 are 15.27.
+ * How amounts are written. `decimal`: text "12.99"; `number`: 12.99; `number_or_decimal`: both alike; `minor`: 1299. Of an object
+ * with a whole amount and an exponent: both paths. `decimals`: 15270 and 3 are 15.27. `power_of_ten`: 15270 and -3 are 15.27.
  */
 const moneyRepresentation = z.union([
   z.enum(['decimal', 'number', 'number_or_decimal', 'minor']),
   z.strictObject({ amount: path.min(1), exponent: path.min(1), counts: z.enum(['decimals', 'power_of_ten']) }),
 ])
 
-/**
- * The credentials of a request. Both templates may have `{apiKey}`, the whole API key. Of a key that is written as `id:secret`
- * they may also have `{id}` and `{secret}`.
- */
+/** The credentials of a request. A template has `{apiKey}`, the whole API key, or the parts of an `id:secret`: `{id}`, `{secret}`. */
 const auth = z.discriminatedUnion('kind', [
   /** Constant headers, such as `"authorization": "Bearer {apiKey}"`. */
   z.strictObject({ kind: z.literal('header'), headers: z.record(header, z.string().min(1)) }),
@@ -76,10 +70,7 @@ const auth = z.discriminatedUnion('kind', [
   }),
 ])
 
-/**
- * The values of an order in `orderBody`. The price is that of one unit, as the offer states it; it is written as `money` says, as
- * an id and a reference are written as text, a quantity as a number, unless the placeholder says otherwise.
- */
+/** The values of an order in `orderBody`. The price is that of one unit, as the offer states it, written as `money` says. */
 export const placeholders = [
   ...(['{productId}', '{productId:number}', '{quantity}', '{quantity:text}', '{price}'] as const),
   ...(['{price:text}', '{price:number}', '{currency}', '{reference}', '{key}'] as const),
@@ -149,10 +140,7 @@ const shape = z.strictObject({
   rateResetUnit: z.enum(['epoch_s', 'epoch_ms', 'left_s']),
   signature: z.strictObject({
     header,
-    /**
-     * What is signed; left out: `{timestamp}.{body}`. `{id}` is the value of `deliveryIdHeader`. `secret`: nothing is signed, the
-     * header has the secret itself.
-     */
+    /** What is signed; left out: `{timestamp}.{body}`. `secret`: nothing is, the header has the secret itself. */
     string: z.enum(['{timestamp}.{body}', '{body}', '{id}.{timestamp}.{body}', SECRET_ALONE]).optional(),
     /** The digest of the MAC; left out: SHA-256. */
     mac: z.enum(['sha256', 'sha512']).optional(),
@@ -163,10 +151,7 @@ const shape = z.strictObject({
     prefix: z.string(),
     /** The separator in the signature header. Null: a comma if the header has the timestamp too, else there is one signature. */
     separator: z.enum([',', ';', ' ']).nullish(),
-    /**
-     * Where the timestamp is: a header of its own, or a `name=value` pair inside the signature header. Left out where none is
-     * signed, as an empty header is: a repeat is then known by its id or its content alone.
-     */
+    /** A header of its own, or a `name=value` pair inside the signature header. An empty header: no timestamp is signed. */
     timestamp: z
       .discriminatedUnion('in', [
         z.strictObject({ in: z.literal('header'), header: header.or(z.literal('')) }),
@@ -202,10 +187,7 @@ const shape = z.strictObject({
   /** Envelope of a success: the path of its flag (null: it has no flag), and the path of its content. */
   envelope: z.strictObject({ success: path.nullable(), data: path }),
   error: z.strictObject({ success: path.nullable(), code: path, message: path, requestId: path }),
-  /**
-   * Error kind -> the supplier's codes for it (the sandbox answers the first code) and the HTTP status. The status is 200 when the
-   * supplier refuses with an HTTP success and says so only in the body. Null: the supplier has no code for the kind.
-   */
+  /** Error kind -> the supplier's codes for it (the sandbox answers the first), and the HTTP status. Null: it has no such code. */
   errors: z.record(
     z.enum(errorKinds),
     z.strictObject({ codes: z.array(z.string().min(1)).min(1), status: errorStatus }).nullable(),
@@ -293,10 +275,7 @@ const shape = z.strictObject({
   orderBody: z.record(parameter, z.json()).optional(),
   /** What the answer to POST /orders has. Left out: the order. `id`: only its id, and the order is read before it counts as placed. */
   orderAnswer: z.enum(['order', 'id']).optional(),
-  /**
-   * What keeps a repeated request from buying twice: the key in a header (left out: this), the key in a field of the body, or the
-   * reference, which the supplier takes once. `none`: no request is ever repeated, and a person decides.
-   */
+  /** What keeps a repeat from buying twice; left out: the key in a header. `none`: nothing is repeated, and a person decides. */
   idempotency: z.enum(['header', 'field', 'reference', 'none']).optional(),
   /** Request fields that the supplier requires, by our names. Quayside always sends all three. */
   orderRequired: z.array(z.enum(['productId', 'quantity', 'externalOrderId'])),
@@ -402,9 +381,8 @@ export function keyFault({ name, auth }: Pick<Dialect, 'name' | 'auth'>, apiKey:
   const templates = auth?.kind === 'header' ? Object.values(auth.headers).join() : ''
   const isPair = auth !== undefined && (auth.kind !== 'header' || /\{(id|secret)\}/.test(templates))
   const { id, secret } = keyParts(apiKey)
-  return isPair && (id === '' || secret === '')
-    ? `must be id:secret, as auth of the dialect ${name} needs it`
-    : undefined
+  if (!isPair || (id !== '' && secret !== '')) return undefined
+  return `must be id:secret, as auth of the dialect ${name} needs it`
 }
 
 /** Headers that say how a request is framed. */
@@ -414,91 +392,63 @@ const WRITTEN = ['accept-encoding', 'connection', 'content-length', 'content-typ
 export const keyTypesOf = ({ keys }: Pick<z.infer<typeof shape>, 'keys'>): KeyType[] =>
   typeof keys?.type === 'object' ? Object.values(keys.type.words) : [keys?.type ?? 'text']
 
-/** What a supplier of webhooks, a request or a page without its usual words must have instead, and what contradicts it. */
-function contradictions(dialect: z.infer<typeof shape>): [path: string, message: string][] {
+/** Finds what a file must have instead of the words that it leaves out, and the words that contradict each other. */
+function contradictions(dialect: z.infer<typeof shape>, fault: (at: string, message: string) => void): void {
   const { headers, auth, idempotency = 'header', orderRequest, orderBody, paging, webhook, webhookRequest } = dialect
-  const { signature, event, money, keys, order } = dialect
-  const paths = pathsOf(dialect)
-  const ofType = keyTypesOf(dialect)
-  const placed = [...textsIn(orderBody ?? {}, 'orderBody')]
-  const texts = placed.map(([, text]) => text)
-  const has = (name: string) => texts.some((text) => text === `{${name}}` || text.startsWith(`{${name}:`))
-  const templates = auth?.kind === 'header' ? Object.entries(auth.headers) : []
-  const { string = '{timestamp}.{body}', timestamp } = signature
-  const isStamped = string.includes('{timestamp}')
-  const hasStamp = timestamp.in === 'signature' || timestamp.header !== ''
-  const ofWebhooks = [webhook.id, webhookRequest.url].filter((path) => path !== '').length
-  const rules: [boolean, string, string][] = [
-    [(headers.apiKey === '') === (auth === undefined), 'headers.apiKey', 'needs this header or auth, and not both'],
-    [
-      (headers.idempotencyKey === '') === (idempotency === 'header'),
-      'headers.idempotencyKey',
-      `must be ${idempotency === 'header' ? 'stated' : 'left out'} where idempotency is ${idempotency}`,
-    ],
-    [
-      (orderRequest.productId === '') === (orderBody === undefined),
-      'orderRequest',
-      'needs this or orderBody, not both',
-    ],
-    [has('key') !== (idempotency === 'field'), 'orderBody', 'needs {key} exactly where idempotency is field'],
-    [
-      (paging.kind === 'cursor') !== (paging.next !== undefined),
-      'paging.next',
-      'is for the kind cursor, which needs it',
-    ],
-    [paging.kind === 'cursor' && paging.more !== null, 'paging.more', 'must be null: the cursor says it'],
-    [
-      (paths.webhooks === null) !== (ofWebhooks === 0) || ofWebhooks === 1,
-      'webhook',
-      'and webhookRequest must be left out exactly where paths.webhooks is null',
-    ],
-    [isStamped !== hasStamp, 'signature.timestamp', `does not agree with signature.string, ${string}`],
-    [
-      string.includes('{id}') && signature.deliveryIdHeader === null,
-      'signature.deliveryIdHeader',
-      'is part of the signed string',
-    ],
-    [
-      string === SECRET_ALONE && (signature.mac !== undefined || signature.secret !== undefined),
-      'signature.string',
-      'is secret, where nothing is signed: leave signature.mac and signature.secret out',
-    ],
-    [
-      (event.name === '') === (event.header === undefined),
-      'event.name',
-      'needs this path or event.header, and not both',
-    ],
-    [has('price') && typeof money.representation === 'object', 'orderBody', 'cannot have a price of two fields'],
-    [keys?.path === null && (keys.paged || keys.items !== ''), 'keys.path', 'is needed for keys.paged and keys.items'],
-    [(order.keys === '') === (keys?.path == null), 'order.keys', 'needs this path or keys.path, and not both'],
-    [
-      keys?.second != null && (ofType.every((type) => type !== 'text') || keys.second.path === keys.text),
-      'keys.second',
-      'needs keys that are texts, and another path than keys.text',
-    ],
-    [
-      typeof keys?.type === 'object' && [keys.text, keys.second?.path].includes(keys.type.path),
-      'keys.type',
-      'has the path of the key itself',
-    ],
-    [keys !== undefined && order.keyText !== null, 'order.keyText', 'must be null beside keys.text'],
-  ]
-  const needed = ['productId', 'reference', ...(dialect.quantityMax === 1 ? [] : ['quantity'])]
-  for (const name of orderBody === undefined ? [] : needed) rules.push([!has(name), 'orderBody', `needs {${name}}`])
-  for (const [at, text] of placed.filter(([, text]) => /[{}]/.test(text) && !placeholders.some((one) => one === text)))
-    rules.push([true, at, `must be exactly one of ${placeholders.join(', ')}${didYouMean(text, placeholders)}`])
-  const ofCredentials =
-    auth?.kind === 'header' ? Object.keys(auth.headers) : auth ? ['authorization'] : [headers.apiKey]
+  const { signature, event, money, keys, order, constantHeaders = {} } = dialect
+  const templates = auth?.kind === 'header' ? auth.headers : {}
+  if ((headers.apiKey === '') === (auth === undefined))
+    fault('headers.apiKey', 'needs this header or auth, and not both')
+  const stated = idempotency === 'header' ? 'stated' : 'left out'
+  if ((headers.idempotencyKey === '') === (idempotency === 'header'))
+    fault('headers.idempotencyKey', `must be ${stated} where idempotency is ${idempotency}`)
+  for (const [name, text] of Object.entries(templates))
+    if (/[{}]/.test(text.replaceAll(/\{(apiKey|id|secret)\}/g, '')))
+      fault(`auth.headers.${name}`, 'may have {apiKey}, {id} and {secret}')
+  const ofCredentials = auth?.kind === 'header' ? Object.keys(templates) : [auth ? 'authorization' : headers.apiKey]
   const written = [...ofCredentials, headers.idempotencyKey, ...WRITTEN]
-  for (const name of Object.keys(dialect.constantHeaders ?? {}))
-    rules.push([written.includes(name), `constantHeaders.${name}`, 'is written by Quayside'])
-  for (const [name, text] of templates)
-    rules.push([
-      /[{}]/.test(text.replaceAll(/\{(apiKey|id|secret)\}/g, '')),
-      `auth.headers.${name}`,
-      'may have {apiKey}, {id} and {secret}',
-    ])
-  return rules.flatMap(([isWrong, path, message]) => (isWrong ? [[path, message] as [string, string]] : []))
+  for (const name of Object.keys(constantHeaders).filter((one) => written.includes(one)))
+    fault(`constantHeaders.${name}`, 'is written by Quayside')
+
+  const placed = [...textsIn(orderBody ?? {}, 'orderBody')]
+  const has = (name: string) => placed.some(([, text]) => text === `{${name}}` || text.startsWith(`{${name}:`))
+  const needed = ['productId', 'reference', ...(dialect.quantityMax === 1 ? [] : ['quantity'])]
+  if ((orderRequest.productId === '') === (orderBody === undefined))
+    fault('orderRequest', 'needs this or orderBody, not both')
+  if (has('key') !== (idempotency === 'field')) fault('orderBody', 'needs {key} exactly where idempotency is field')
+  if (has('price') && typeof money.representation === 'object') fault('orderBody', 'cannot have a price of two fields')
+  for (const name of orderBody === undefined ? [] : needed) if (!has(name)) fault('orderBody', `needs {${name}}`)
+  for (const [at, text] of placed)
+    if (/[{}]/.test(text) && !placeholders.some((one) => one === text))
+      fault(at, `must be exactly one of ${placeholders.join(', ')}${didYouMean(text, placeholders)}`)
+
+  if ((paging.kind === 'cursor') !== (paging.next !== undefined))
+    fault('paging.next', 'is for the kind cursor, which needs it')
+  if (paging.kind === 'cursor' && paging.more !== null) fault('paging.more', 'must be null: the cursor says it')
+
+  const ofWebhooks = [webhook.id, webhookRequest.url].filter((path) => path !== '').length
+  if ((pathsOf(dialect).webhooks === null) !== (ofWebhooks === 0) || ofWebhooks === 1)
+    fault('webhook', 'and webhookRequest must be left out exactly where paths.webhooks is null')
+  const { string = '{timestamp}.{body}', timestamp, deliveryIdHeader, mac, secret } = signature
+  if (string.includes('{timestamp}') !== (timestamp.in === 'signature' || timestamp.header !== ''))
+    fault('signature.timestamp', `does not agree with signature.string, ${string}`)
+  if (string.includes('{id}') && deliveryIdHeader === null)
+    fault('signature.deliveryIdHeader', 'is part of the signed string')
+  if (string === SECRET_ALONE && (mac ?? secret) !== undefined)
+    fault('signature.string', 'is secret, where nothing is signed: leave signature.mac and signature.secret out')
+  if ((event.name === '') === (event.header === undefined))
+    fault('event.name', 'needs this path or event.header, and not both')
+
+  if ((order.keys === '') === (keys?.path == null)) fault('order.keys', 'needs this path or keys.path, and not both')
+  if (keys === undefined) return
+  const isText = keyTypesOf(dialect).includes('text')
+  if (keys.path === null && (keys.paged || keys.items !== ''))
+    fault('keys.path', 'is needed for keys.paged and keys.items')
+  if (keys.second !== null && (!isText || keys.second.path === keys.text))
+    fault('keys.second', 'needs keys that are texts, and another path than keys.text')
+  if (typeof keys.type === 'object' && [keys.text, keys.second?.path].includes(keys.type.path))
+    fault('keys.type', 'has the path of the key itself')
+  if (order.keyText !== null) fault('order.keyText', 'must be null beside keys.text')
 }
 
 function* textsIn(value: unknown, at: string): Generator<[at: string, text: string]> {
@@ -534,12 +484,11 @@ export const dialectShape = shape.superRefine((dialect, context) => {
   if (ofOrders && event.orderId === null && event.externalOrderId === null) {
     fault(['event', 'orderId'], 'an event of an order needs this path, or that of its external reference')
   }
-  for (const [at, message] of contradictions(dialect)) fault(at.split('.'), message)
+  contradictions(dialect, (at, message) => fault(at.split('.'), message))
   for (const [field, words] of Object.entries(flags)) {
-    if (words === 'quantity') continue
-    for (const meaning of words === null ? [] : [true, false]) {
-      if (!Object.values(words ?? {}).includes(meaning)) fault(['flags', field], `no word means ${meaning}`)
-    }
+    if (words === 'quantity' || words === null) continue
+    for (const meaning of [true, false])
+      if (!Object.values(words).includes(meaning)) fault(['flags', field], `no word means ${meaning}`)
   }
 })
 
@@ -547,11 +496,7 @@ export type Dialect = z.infer<typeof dialectShape>
 export type KeyWords = NonNullable<Dialect['keys']>
 export type FlagWords = Dialect['flags']['available']
 
-/**
- * Reads a dialect file.
- *
- * @throws Failure `invalid` with every fault in the order of the file, each with its line
- */
+/** Reads a dialect file. @throws Failure `invalid` with every fault in the order of the file, each with its line */
 export function readDialect(file: string | URL): Dialect {
   let text: string
   let json: unknown
@@ -576,10 +521,8 @@ export function readDialect(file: string | URL): Dialect {
 function faultsIn(json: unknown, issues: readonly z.core.$ZodIssue[]): PlacedFault[] {
   const of = (some: readonly z.core.$ZodIssue[], file: unknown) =>
     some.flatMap((issue) => faultsOf(dialectShape, issue, file))
-  const ofFields = of(
-    issues.filter(({ code }) => code !== 'custom'),
-    json,
-  )
+  const unruled = issues.filter(({ code }) => code !== 'custom')
+  const ofFields = of(unruled, json)
   if (ofFields.length === 0 || ofFields.some(({ message }) => !message.startsWith('unknown'))) return of(issues, json)
   const corrected = structuredClone(json)
   for (const { path, meant } of ofFields) {
