@@ -13,7 +13,6 @@ import {
   seenText,
 } from '../supplier/records.ts'
 import { type Answer, candidatesFor, findList, findRecord, shownText, valuesByPath } from './answer-parts.ts'
-import type { Judged } from './check.ts'
 import {
   type FieldCheck,
   type FieldKind,
@@ -23,6 +22,7 @@ import {
   recordFields,
 } from './record-fields.ts'
 import type { Sample } from './sample.ts'
+import type { Judged } from './verdicts.ts'
 
 /** The records of one kind in the sample. */
 interface Records {

@@ -11,7 +11,6 @@ import {
   dialectShape,
   type ErrorKind,
   errorKinds,
-  eventNames,
   parentOf,
   pathsOf,
   putAt,
@@ -36,47 +35,17 @@ import {
 import { checkRecords } from './check-records.ts'
 import { flagWordsIn } from './record-fields.ts'
 import { type Sample, secondSize } from './sample.ts'
-
-export type SettingVerdict =
-  /** An answer has a readable value where the setting says. */
-  | 'read'
-  /** An answer must have a value where the setting says, and no such value can be read: the dialect is wrong. */
-  | 'unreadable'
-  /** An answer, or the document, contradicts the dialect: the dialect is wrong. */
-  | 'differs'
-  /** No record has the value, and the value is optional. */
-  | 'missing'
-  /** The dialect says that the supplier has no such thing. */
-  | 'none'
-  /** There was no record to check: no order yet, no webhook yet. */
-  | 'no_sample'
-  /** No answer shows the value, and the document agrees with the dialect. */
-  | 'documented'
-  /** Neither an answer nor the document shows the value: a person must ask the supplier. */
-  | 'not_shown'
-  /** Only an order, or a delivery about one, can show the value. */
-  | 'needs_order'
-
-export interface DialectFinding {
-  /** The setting: `product.cost`. */
-  fact: string
-  dialect: unknown
-  verdict: SettingVerdict
-  /** The value that was read, or the wrong value that is there, for people. */
-  value?: string
-  /** The value that an answer shows to be right. */
-  right?: unknown
-  hint?: string
-  /** Paths in the real answers that could be meant. */
-  candidates?: { path: string; value: string }[]
-}
-
-/** A finding before the value of the dialect is filled in. */
-export type Judged = Omit<DialectFinding, 'dialect'>
-
-/** Whether a finding means that the dialect is wrong. */
-export const isFault = ({ verdict }: Pick<DialectFinding, 'verdict'>): boolean =>
-  verdict === 'unreadable' || verdict === 'differs'
+import {
+  compared,
+  type DialectFinding,
+  differs,
+  isFault,
+  type Judged,
+  noSample,
+  notThere,
+  read,
+  unreadable,
+} from './verdicts.ts'
 
 /** Words that no GET shows: what is sent with an order, what answers it, its keys, and how a delivery about it is signed. */
 const BY_ORDER =
@@ -207,69 +176,61 @@ const answersOf = ({ products, balance, orders, webhooks, product, order }: Samp
     (one) => one !== undefined && one.status < 300,
   ) as Answer[]
 
-function checkHeaders({ headers, ...dialect }: Dialect, sample: Sample): Judged[] {
+function checkHeaders(dialect: Dialect, sample: Sample): Judged[] {
+  const { headers, auth } = dialect
+  const { keyHeader, openapiNeedsKey } = sample
   const answers = answersOf(sample)
   const names = [...new Set(answers.flatMap((one) => Object.keys(one.headers)))]
   const shown = (key: keyof typeof headers, usual: string): Judged => {
     const fact = `headers.${key}`
     const value = answers.map((one) => headerText(one.headers, headers[key])).find((text) => text !== undefined)
-    if (value !== undefined) return { fact, verdict: 'read', value: shownText(value) }
-    const meant = namesLike(names, usual).map((name) => ({
-      path: name,
-      value: shownText(headerText(answers[0]?.headers ?? {}, name)),
-    }))
-    return { fact, verdict: 'missing', value: 'no such header came', candidates: meant }
+    if (value !== undefined) return read(fact, shownText(value))
+    const textOf = (name: string) => shownText(headerText(answers[0]?.headers ?? {}, name))
+    const candidates = namesLike(names, usual).map((name) => ({ path: name, value: textOf(name) }))
+    return { fact, verdict: 'missing', value: 'no such header came', candidates }
   }
-  const { keyHeader, openapiNeedsKey, now, balance } = sample
   const found: Judged[] = [
     keyHeader === headers.apiKey
-      ? { fact: dialect.auth ? 'auth.kind' : 'headers.apiKey', verdict: 'read', value: 'the key is accepted' }
-      : { fact: 'headers.apiKey', verdict: 'differs', value: `the key was accepted in ${keyHeader}`, right: keyHeader },
+      ? read(auth ? 'auth.kind' : 'headers.apiKey', 'the key is accepted')
+      : differs('headers.apiKey', `the key was accepted in ${keyHeader}`, { right: keyHeader }),
     shown('requestId', 'request id trace correlation'),
     shown('rateLimit', 'ratelimit rate limit quota'),
     shown('rateRemaining', 'ratelimit remaining left quota'),
     shown('rateReset', 'ratelimit reset quota'),
+    ...resetFacts(dialect, sample),
   ]
-  const reset = headerText(balance.headers, headers.rateReset)
-  if (reset !== undefined) {
-    const hint = rateHint(balance.headers, { headers, ...dialect }, now)
-    const unit = (['epoch_s', 'epoch_ms', 'left_s'] as const).find((rateResetUnit) =>
-      rateHint(balance.headers, { headers, ...dialect, rateResetUnit }, now),
-    )
-    if (hint)
-      found.push({ fact: 'rateResetUnit', verdict: 'read', value: `in ${Math.round((hint.resetAt - now) / 1_000)} s` })
-    else if (unit)
-      found.push({ fact: 'rateResetUnit', verdict: 'differs', value: seenText(reset), hint: `"${unit}" would read it` })
-    else
-      found.push({ fact: 'rateResetUnit', verdict: 'missing', value: `${seenText(reset)} makes no sense in any unit` })
-  }
-  if (openapiNeedsKey !== undefined) {
-    const value = openapiNeedsKey ? 'GET /openapi asked for the key' : 'GET /openapi answered without the key'
-    const verdict = openapiNeedsKey === dialect.openapiNeedsKey ? 'read' : 'differs'
-    found.push({ fact: 'openapiNeedsKey', verdict, value, right: openapiNeedsKey })
-  }
-  return found
+  if (openapiNeedsKey === undefined) return found
+  const value = openapiNeedsKey ? 'GET /openapi asked for the key' : 'GET /openapi answered without the key'
+  return [...found, compared('openapiNeedsKey', dialect.openapiNeedsKey, openapiNeedsKey, value)]
+}
+
+function resetFacts(dialect: Dialect, { balance, now }: Sample): Judged[] {
+  const fact = 'rateResetUnit'
+  const reset = headerText(balance.headers, dialect.headers.rateReset)
+  if (reset === undefined) return []
+  const hint = rateHint(balance.headers, dialect, now)
+  if (hint) return [read(fact, `in ${Math.round((hint.resetAt - now) / 1_000)} s`)]
+  const units = ['epoch_s', 'epoch_ms', 'left_s'] as const
+  const unit = units.find((rateResetUnit) => rateHint(balance.headers, { ...dialect, rateResetUnit }, now))
+  if (unit) return [differs(fact, seenText(reset), { hint: `"${unit}" would read it` })]
+  return [{ fact, verdict: 'missing', value: `${seenText(reset)} makes no sense in any unit` }]
 }
 
 /** Checks the words that other suppliers need: their paths, and how a request carries credentials and constants. */
 function checkWords(dialect: Dialect, sample: Sample): Judged[] {
   const { paths, auth } = dialect
   const { products, product, orders, order, balance, webhooks, document } = sample
-  const answers: [string, Answer | undefined][] = paths
-    ? Object.entries({ products, product, orders, order: order[0], balance, webhooks })
-    : []
-  const found = answers.flatMap(([name, answer]): Judged[] => {
+  const answers = paths ? Object.entries({ products, product, orders, order: order[0], balance, webhooks }) : []
+  const found = answers.map(([name, answer]): Judged => {
     const fact = `paths.${name}`
-    if (paths?.[name as 'webhooks'] === null) return [{ fact, verdict: 'none' }]
-    if (answer === undefined) return [{ fact, verdict: 'no_sample', value: 'no record to ask for yet' }]
-    if (answer.status < 300) return [{ fact, verdict: 'read', value: 'it answers' }]
-    return [{ fact, verdict: 'differs', value: `it answered ${answer.status}`, hint: 'ask where it is' }]
+    if (paths?.[name as 'webhooks'] === null) return { fact, verdict: 'none' }
+    if (answer === undefined) return noSample(fact, 'no record to ask for yet')
+    return answer.status < 300 ? read(fact, 'it answers') : notThere(fact, answer)
   })
   if (paths?.openapi && document === undefined)
     found.push({ fact: 'paths.openapi', verdict: 'missing', value: 'no document came' })
-  const sent = [...settingsOf(dialect)].filter(([, value]) => value !== null).map(([fact]) => fact)
-  for (const fact of sent.filter((one) => /^(auth|constantHeaders)\./.test(one)))
-    found.push({ fact, verdict: 'read', value: 'accepted' })
+  for (const [fact, value] of settingsOf(dialect))
+    if (value !== null && /^(auth|constantHeaders)\./.test(fact)) found.push(read(fact, 'accepted'))
   return auth?.kind === 'oauth2_client_credentials' ? [...tokenFacts(auth, sample), ...found] : found
 }
 
@@ -281,19 +242,16 @@ function tokenFacts({ renewBeforeSeconds }: Tokens, { renewed }: Sample): Judged
     return [{ fact, verdict: 'missing', value, hint: 'ask whether a token can be renewed before it ends' }]
   }
   const { answer, lifeMs } = renewed
-  const second = `the token that renewed it was answered ${answer.status}`
-  if (answer.status >= 300) return [{ fact, verdict: 'differs', value: second, hint: 'ask how a token is renewed' }]
-  const found: Judged[] = [{ fact, verdict: 'read', value: 'fetched and renewed: both tokens are accepted' }]
-  const lasts = lifeMs / 1_000
-  if (!Number.isFinite(lasts)) {
-    const value = 'the answer does not say: a token is renewed once it is refused'
-    return [...found, { fact: 'auth.expiresIn', verdict: 'missing', value }]
-  }
-  found.push({ fact: 'auth.expiresIn', verdict: 'read', value: `a token lasts ${lasts} s` })
-  const [setting, value] = ['auth.renewBeforeSeconds', `a token lasts ${lasts} s`]
-  if (lasts <= renewBeforeSeconds)
-    found.push({ fact: setting, verdict: 'differs', value, right: Math.floor(lasts / 10) })
-  return found
+  const hint = 'ask how a token is renewed'
+  if (answer.status >= 300) return [differs(fact, `the token that renewed it was answered ${answer.status}`, { hint })]
+  const both = read(fact, 'fetched and renewed: both tokens are accepted')
+  const seconds = lifeMs / 1_000
+  const silent = 'the answer does not say: a token is renewed once it is refused'
+  if (!Number.isFinite(seconds)) return [both, { fact: 'auth.expiresIn', verdict: 'missing', value: silent }]
+  const lasts = `a token lasts ${seconds} s`
+  const found = [both, read('auth.expiresIn', lasts)]
+  if (seconds > renewBeforeSeconds) return found
+  return [...found, differs('auth.renewBeforeSeconds', lasts, { right: Math.floor(seconds / 10) })]
 }
 type Tokens = Extract<Dialect['auth'], { kind: 'oauth2_client_credentials' }>
 
@@ -301,7 +259,6 @@ type Tokens = Extract<Dialect['auth'], { kind: 'oauth2_client_credentials' }>
 function checkEnvelopes(dialect: Dialect, sample: Sample): Judged[] {
   const answers = answersOf(sample)
   const { envelope, flags } = dialect
-  const found: Judged[] = []
   const same = Object.entries(isObject(answers[0]?.json) ? answers[0].json : {}).filter(
     ([name, value]) => typeof value !== 'object' && answers.every(({ json }) => valueAt(json, name) === value),
   )
@@ -309,15 +266,12 @@ function checkEnvelopes(dialect: Dialect, sample: Sample): Judged[] {
   const fits = (value: unknown) => asFlag(flags.success)(value) === true
   const documents = answers.map(({ json }) => json)
   const facts = flagFacts('envelope.success', envelope.success, 'flags.success', documents, fits)
-  found.push(...facts.map((one) => (one.verdict === 'read' || one.hint ? one : { ...one, candidates })))
+  const found = facts.map((one) => (one.verdict === 'read' || one.hint ? one : { ...one, candidates }))
   const record = findRecord(sample.balance.json, dialect)
-  if (record?.expected) found.push({ fact: 'envelope.data', verdict: 'read', value: seenText(record.value) })
-  else {
-    const value = `GET /balance has ${seenText(valueAt(sample.balance.json, envelope.data))} there`
-    const meant = record ? [{ path: record.path, value: seenText(record.value) }] : []
-    found.push({ fact: 'envelope.data', verdict: 'unreadable', value, candidates: meant })
-  }
-  return found
+  if (record?.expected) return [...found, read('envelope.data', seenText(record.value))]
+  const value = `GET /balance has ${seenText(valueAt(sample.balance.json, envelope.data))} there`
+  const meant = record ? [{ path: record.path, value: seenText(record.value) }] : []
+  return [...found, unreadable('envelope.data', value, { candidates: meant })]
 }
 
 /** Judges a yes-or-no field, and the setting that lists its words for yes and no. */
@@ -333,108 +287,89 @@ function flagFacts(
   const wrong = values.find((value) => !fits(value))
   if (wrong === undefined && values.every((value) => value !== undefined)) {
     const value = seenText(values[0])
-    return [
-      { fact, verdict: 'read', value },
-      { fact: setting, verdict: 'read', value },
-    ]
+    return [read(fact, value), read(setting, value)]
   }
   const words = flagWordsIn(values.filter((value) => value !== undefined && value !== null))
   const hint = words === undefined ? {} : { hint: `are these its words for yes and no? ${setting}: ${words}` }
-  return [{ fact, verdict: 'unreadable', value: `${seenText(wrong)} is there`, ...hint }]
+  return [unreadable(fact, `${seenText(wrong)} is there`, hint)]
 }
 
 /** Checks two refusals that cost nothing: a product that does not exist, and a request without the key. */
 function checkErrors(dialect: Dialect, { absent, keyless }: Sample): Judged[] {
   const { error, flags } = dialect
-  const found: Judged[] = []
+  const fits = (value: unknown) => asFlag(flags.success)(value) === false
+  const refuses = ({ status, json }: Answer) =>
+    status >= 400 || (error.success !== null && fits(valueAt(json, error.success)))
   // A request without credentials may be refused before it comes to the API, by errors of another form.
   const isBefore = (answer: Answer) =>
     answer === keyless && dialect.auth && valueAt(answer.json, error.code) === undefined
-  const refusals = [absent, keyless].filter(
-    (one) => (one.status >= 400 || isRefusal(one.json, dialect)) && !isBefore(one),
-  )
-  if (refusals.length === 0) return found
+  const refusals = [absent, keyless].filter((one) => refuses(one) && !isBefore(one))
+  const [first] = refusals
+  if (first === undefined) return []
   const texts = (key: 'code' | 'message' | 'requestId', names: string): Judged => {
     const fact = `error.${key}`
     const values = refusals.map(({ json }) => valueAt(json, error[key]))
-    const lacking = values.findIndex((value) => typeof value !== 'string')
-    if (lacking < 0) return { fact, verdict: 'read', value: shownText(values[0]) }
-    const refusal = refusals[lacking]
-    const candidates = candidatesFor([refusal?.json], { names, read: asText, required: true }, [], shownText)
-    const where = `${refusal?.request} answered ${refusal?.status}, with ${seenText(values[lacking])} there`
-    return { fact, verdict: key === 'code' ? 'unreadable' : 'missing', value: where, candidates }
+    const at = values.findIndex((value) => typeof value !== 'string')
+    const { request, status, json } = refusals[at] ?? first
+    if (at < 0) return read(fact, shownText(values[0]))
+    const candidates = candidatesFor([json], { names, read: asText, required: true }, [], shownText)
+    const value = `${request} answered ${status}, with ${seenText(values[at])} there`
+    return { fact, verdict: key === 'code' ? 'unreadable' : 'missing', value, candidates }
   }
-  const fits = (value: unknown) => asFlag(flags.success)(value) === false
   const documents = refusals.map(({ json }) => json)
-  const [own] = flagFacts('error.success', error.success, 'flags.success', documents, fits)
-  if (own && error.success !== null) found.push(own)
-  found.push(texts('code', 'code error reason type'), texts('message', 'message error text says detail'))
-  found.push(texts('requestId', 'request id trace'))
-  for (const refusal of refusals) {
-    const { request, status, json } = refusal
-    const expected: ErrorKind = refusal === absent ? 'not_found' : 'unauthenticated'
-    found.push(...codeFacts(dialect, valueAt(json, error.code), status, expected, request))
-  }
-  return found
+  const own = flagFacts('error.success', error.success, 'flags.success', documents, fits).slice(0, 1)
+  return [
+    ...(error.success === null ? [] : own),
+    texts('code', 'code error reason type'),
+    texts('message', 'message error text says detail'),
+    texts('requestId', 'request id trace'),
+    ...refusals.flatMap((one) => codeFacts(dialect, one, one === absent ? 'not_found' : 'unauthenticated')),
+  ]
 }
 
-const isRefusal = (json: unknown, { error, flags }: Dialect): boolean =>
-  error.success !== null && asFlag(flags.success)(valueAt(json, error.success)) === false
-
 /** @param expected the error kind that the request provoked */
-function codeFacts({ errors }: Dialect, code: unknown, status: number, expected: ErrorKind, request: string): Judged[] {
+function codeFacts({ error, errors }: Dialect, { request, status, json }: Answer, expected: ErrorKind): Judged[] {
+  const code = valueAt(json, error.code)
   if (typeof code !== 'string') return []
   const kind = errorKinds.find((one) => errors[one]?.codes.includes(code))
   const value = `${shownText(code)} with ${status}`
   if (kind === undefined) {
     const fact = `errors.${expected}${errors[expected] === null ? '' : '.codes'}`
-    return [
-      {
-        fact,
-        verdict: 'differs',
-        value: `${request} answered ${value}`,
-        hint: 'put the code where it belongs in `errors`',
-      },
-    ]
+    return [differs(fact, `${request} answered ${value}`, { hint: 'put the code where it belongs in `errors`' })]
   }
-  const facts: Judged[] = [{ fact: `errors.${kind}.codes`, verdict: 'read', value }]
   const fact = `errors.${kind}.status`
-  if (errors[kind]?.status === status) facts.push({ fact, verdict: 'read', value: String(status) })
-  else facts.push({ fact, verdict: 'differs', value: `${request} answered ${status}`, right: status })
-  return facts
+  const isSame = errors[kind]?.status === status
+  const ofStatus = isSame
+    ? read(fact, String(status))
+    : differs(fact, `${request} answered ${status}`, { right: status })
+  return [read(`errors.${kind}.codes`, value), ofStatus]
 }
 
 function checkListPaths(dialect: Dialect, { products, webhooks }: Sample): Judged[] {
   const { lists, paging } = dialect
+  const data = lists.data ?? dialect.envelope.data
   const found: Judged[] = []
   const rows = findList(products.json, dialect)
   const value = rows ? `${rows.value.length} products` : `GET /products answered ${products.status} without a list`
-  if (rows?.expected) {
-    found.push({ fact: 'paging.items', verdict: 'read', value })
-    found.push({ fact: 'lists.data', verdict: 'read', value: lists.data === null ? 'as records are' : value })
-  } else {
-    const candidates = rows ? [{ path: rows.path, value }] : []
-    const [data, items] = [parentOf(rows?.path ?? ''), rows?.path.split('.').at(-1)]
-    const both = `lists.data: ${JSON.stringify(data)} and paging.items: ${JSON.stringify(items)} would read it`
-    const hint = rows ? both : 'ask where the list is: no list of records came'
-    const here = `nothing, or no list, at ${below(lists.data ?? dialect.envelope.data, paging.items)}`
-    found.push({ fact: 'paging.items', verdict: 'unreadable', value: here, candidates, hint })
-  }
-  if (webhooks === undefined) return [...found, { fact: 'lists.webhooks', verdict: 'none' }]
-  if ([404, 405, 501].includes(webhooks.status)) {
-    const value = `the supplier has no webhooks: GET /webhooks answered ${webhooks.status}`
-    return [...found, { fact: 'lists.webhooks', verdict: 'no_sample', value }]
-  }
-  const hooks = findList(webhooks.json, dialect, lists.webhooks ?? paging.items)
-  const bare = Array.isArray(valueAt(webhooks.json, lists.data ?? dialect.envelope.data))
-  if (hooks?.expected || bare)
-    found.push({ fact: 'lists.webhooks', verdict: 'read', value: `${hooks?.value.length ?? 0} webhooks` })
+  if (rows?.expected)
+    found.push(read('paging.items', value), read('lists.data', lists.data === null ? 'as records are' : value))
   else {
-    const candidates = hooks ? [{ path: hooks.path, value: seenText(hooks.value) }] : []
-    const here = `GET /webhooks answered ${webhooks.status}, without a list there`
-    found.push({ fact: 'lists.webhooks', verdict: 'unreadable', value: here, candidates })
+    const candidates = rows ? [{ path: rows.path, value }] : []
+    const [above, items] = [parentOf(rows?.path ?? ''), rows?.path.split('.').at(-1)].map((at) => JSON.stringify(at))
+    const both = `lists.data: ${above} and paging.items: ${items} would read it`
+    const hint = rows ? both : 'ask where the list is: no list of records came'
+    found.push(unreadable('paging.items', `nothing, or no list, at ${below(data, paging.items)}`, { candidates, hint }))
   }
-  return found
+  const fact = 'lists.webhooks'
+  if (webhooks === undefined) return [...found, { fact, verdict: 'none' }]
+  const answered = `GET /webhooks answered ${webhooks.status}`
+  if ([404, 405, 501].includes(webhooks.status))
+    return [...found, noSample(fact, `the supplier has no webhooks: ${answered}`)]
+  const hooks = findList(webhooks.json, dialect, lists.webhooks ?? paging.items)
+  if (hooks?.expected || Array.isArray(valueAt(webhooks.json, data)))
+    return [...found, read(fact, `${hooks?.value.length ?? 0} webhooks`)]
+  const candidates = hooks ? [{ path: hooks.path, value: seenText(hooks.value) }] : []
+  return [...found, unreadable(fact, `${answered}, without a list there`, { candidates })]
 }
 
 /** Returns the page that holds a list. The fields of the page give the length of the list. */
@@ -450,38 +385,23 @@ function checkPageEnd(dialect: Dialect, { products }: Sample): Judged[] {
   const page = pageOf(products, dialect)
   const rows = findList(products.json, dialect)?.value.length ?? 0
   if (!page || rows === 0)
-    return [
-      { fact: 'paging.total', verdict: 'no_sample' },
-      { fact: 'paging.more', verdict: 'no_sample' },
-    ]
+    return ['paging.total', 'paging.more'].map((fact): Judged => ({ fact, verdict: 'no_sample' }))
   // Only the fields of the page itself count, and not those of its records.
   const meant = (names: string, read: (value: unknown) => unknown) =>
     candidatesFor([page], { names, read }, [paging.items])
-  const asTotal = (value: unknown) => {
-    const count = asCount(value)
-    return count !== undefined && count >= rows ? count : undefined
-  }
+  const asTotal = (value: unknown) => ((asCount(value) ?? -1) >= rows ? value : undefined)
   const fits = (value: unknown) => asFlag(flags.more)(value) !== undefined
   const flagged = meant('more next another last', (value) => (typeof value === 'boolean' ? value : undefined))
   const [own, ...words] = flagFacts('paging.more', paging.more, 'flags.more', [page], fits)
+  const [fact, candidates] = ['paging.total', meant('total count items records', asTotal)]
+  const value = valueAt(page, paging.total ?? '')
+  const wrong = unreadable(fact, `${seenText(value)} is there`, { candidates })
+  const total = asTotal(value) === undefined ? wrong : read(fact, seenText(value))
   return [
-    totalFact(paging.total, page, meant('total count items records', asTotal), asTotal),
+    paging.total === null ? { fact, verdict: 'none', candidates } : total,
     ...(own ? [own.verdict === 'read' ? own : { ...own, candidates: flagged }] : []),
     ...words,
   ]
-}
-
-function totalFact(
-  path: string | null,
-  page: unknown,
-  candidates: Judged['candidates'],
-  asTotal: (value: unknown) => number | undefined,
-): Judged {
-  const fact = 'paging.total'
-  if (path === null) return { fact, verdict: 'none', candidates }
-  const value = valueAt(page, path)
-  if (asTotal(value) !== undefined) return { fact, verdict: 'read', value: seenText(value) }
-  return { fact, verdict: 'unreadable', value: `${seenText(value)} is there`, candidates }
 }
 
 function checkPaging(dialect: Dialect, sample: Sample): Judged[] {
@@ -490,56 +410,41 @@ function checkPaging(dialect: Dialect, sample: Sample): Judged[] {
   const rows = findList(products.json, dialect)?.value ?? []
   if (limit === null) {
     const value = `GET /products gives products only without ${paging.page}=${paging.first} and ${paging.limit}=${paging.limitDefault}`
-    const verdict = 'unreadable' as const
-    return ['paging.page', 'paging.limit', 'paging.first', 'paging.limitMax'].map((fact) => ({ fact, verdict, value }))
+    return ['page', 'limit', 'first', 'limitMax'].map((name) => unreadable(`paging.${name}`, value))
   }
-  const found: Judged[] = []
   const total = paging.total === null ? undefined : asCount(valueAt(pageOf(products, dialect), paging.total))
-  const asked = `asked for ${paging.limitMax}, ${rows.length} came`
+  const [fact, asked] = ['paging.limitMax', `asked for ${paging.limitMax}, ${rows.length} came`]
+  const found: Judged[] = []
   if (refused !== undefined) {
     const value = `asked for ${paging.limitMax}, it answered ${refused}; ${limit} is taken`
-    found.push({ fact: 'paging.limitMax', verdict: 'differs', value, right: limit })
-  } else if (rows.length === paging.limitMax) found.push({ fact: 'paging.limitMax', verdict: 'read', value: asked })
-  else if (rows.length > paging.limitMax)
-    found.push({ fact: 'paging.limit', verdict: 'differs', value: `${asked}: it is ignored` })
-  else if (total !== undefined && total > rows.length) {
-    found.push({ fact: 'paging.limitMax', verdict: 'differs', value: `${asked}, of ${total}`, right: rows.length })
-  } else
-    found.push({ fact: 'paging.limitMax', verdict: 'no_sample', value: `all ${rows.length} products are on one page` })
+    found.push(differs(fact, value, { right: limit }))
+  } else if (rows.length === paging.limitMax) found.push(read(fact, asked))
+  else if (rows.length > paging.limitMax) found.push(differs('paging.limit', `${asked}: it is ignored`))
+  else if (total !== undefined && total > rows.length)
+    found.push(differs(fact, `${asked}, of ${total}`, { right: rows.length }))
+  else found.push(noSample(fact, `all ${rows.length} products are on one page`))
   const ofOrders = secondPage('orders', sample.orders, sample.secondOrders, dialect)
   if (![-1, ofOrders.size].includes(ofOrders.index))
     found.push({ ...pageFault(dialect, sample.secondOrders), value: ofOrders.value, hint: STUCK })
   const zero = sample.fromZero && secondPage('products', products, sample.fromZero, dialect)
   if (zero && zero.length > 0 && zero.index !== 0)
-    return [
-      {
-        fact: 'paging.first',
-        verdict: 'differs',
-        value: `with ${paging.page}=0 another product comes first`,
-        right: 0,
-      },
-      ...found,
-    ]
+    return [differs('paging.first', `with ${paging.page}=0 another product comes first`, { right: 0 }), ...found]
   if (!second) return found
   const { size, length, index, value } = secondPage('products', products, second, dialect)
-  if (length > size) {
-    const value = `asked for ${size} by ${paging.limit}, ${length} came`
-    return [{ fact: 'paging.limit', verdict: 'differs', value }, ...found]
-  }
-  const works = (fact: string): Judged => ({ fact, verdict: 'read', value: 'it works' })
-  found.push(works('paging.limit'))
-  const place = paging.kind === 'cursor' ? 'paging.next' : 'paging.first'
-  if (index === size) found.push(works('paging.page'), works(place))
-  if (index === size && paging.kind !== undefined) found.push(works('paging.kind'))
+  if (length > size) return [differs('paging.limit', `asked for ${size} by ${paging.limit}, ${length} came`), ...found]
+  const proven = ['limit']
+  if (index === size) proven.push('page', paging.kind === 'cursor' ? 'next' : 'first')
+  if (index === size && paging.kind !== undefined) proven.push('kind')
+  found.push(...proven.map((name) => read(`paging.${name}`, 'it works')))
   if (index === size || index === -1) return found
   if (paging.kind === 'cursor' || paging.kind === 'offset')
     return [...found, { ...pageFault(dialect, second), value, hint: 'do the settings of paging fit?' }]
   if (index % size > 0) {
     const hint = `${paging.page} counts records: put paging.kind to "offset" and paging.first to ${paging.first + 1 - index}`
-    return [...found, { fact: 'paging.page', verdict: 'differs', value, hint }]
+    return [...found, differs('paging.page', value, { hint })]
   }
   const hint = `either the first page is number ${paging.first + 1 - index / size}, or the supplier does not know the parameter ${paging.page}`
-  return [...found, { fact: 'paging.first', verdict: 'differs', value, hint }]
+  return [...found, differs('paging.first', value, { hint })]
 }
 
 /** Names the setting because of which page two is not page two: with cursors, the first page may have named none. */
@@ -571,30 +476,26 @@ const FINDS_NONE = 'find its right name; null lets Quayside page through instead
 
 /** Checks the filters of GET /orders. A filter that no order matches must give no orders. */
 function checkFilters(dialect: Dialect, { filters }: Sample): Judged[] {
-  const { total } = dialect.paging
+  const { total, totalFiltered } = dialect.paging
   const empty = filters.find(({ answer, none }) => none && findList(answer.json, dialect)?.value.length === 0)
   const counted = empty && total !== null ? asCount(valueAt(pageOf(empty.answer, dialect), total)) : undefined
-  const verdict = (counted === 0) === dialect.paging.totalFiltered ? 'read' : 'differs'
-  const value = `of a list without a record it is ${counted}`
-  const ofTotal: Judged[] =
-    counted === undefined ? [] : [{ fact: 'paging.totalFiltered', verdict, value, right: counted === 0 }]
+  const ofNone = `of a list without a record it is ${counted}`
+  const ofTotal = counted === undefined ? [] : [compared('paging.totalFiltered', totalFiltered, counted === 0, ofNone)]
   const found = filters.map(({ name, answer, none, reference }): Judged => {
     const fact = `orders.${name}`
     const parameter = dialect.orders[name]
-    if (answer.status >= 300)
-      return { fact, verdict: 'differs', value: `GET /orders?${parameter}=… answered ${answer.status}` }
+    if (answer.status >= 300) return differs(fact, `GET /orders?${parameter}=… answered ${answer.status}`)
     const rows = findList(answer.json, dialect)?.value ?? []
     if (none && rows.length > 0) {
       const hint = 'the supplier ignores it: null lets Quayside page through instead'
-      return { fact, verdict: 'differs', value: `${rows.length} orders came that it must keep out`, hint }
+      return differs(fact, `${rows.length} orders came that it must keep out`, { hint })
     }
     // A broken filter finds no order either. So without an order that it must find, nothing shows that it works.
-    const isUntried = name === 'externalOrderId' && filters.every((one) => one.reference === undefined)
-    if (isUntried) return { fact, verdict: 'no_sample', value: 'no order with an external reference to try it with' }
-    if (reference === undefined) return { fact, verdict: 'read', value: 'it works' }
+    if (name === 'externalOrderId' && filters.every((one) => one.reference === undefined))
+      return noSample(fact, 'no order with an external reference to try it with')
     const isFound = rows.some((row) => valueAt(row, dialect.order.externalOrderId) === reference)
-    if (isFound) return { fact, verdict: 'read', value: 'it works' }
-    return { fact, verdict: 'differs', value: 'an order that is there was not found by it', hint: FINDS_NONE }
+    if (reference === undefined || isFound) return read(fact, 'it works')
+    return differs(fact, 'an order that is there was not found by it', { hint: FINDS_NONE })
   })
   return [...ofTotal, ...found]
 }
@@ -620,41 +521,44 @@ function checkDocument(dialect: Dialect, document: unknown): Judged[] {
 const NAMED_MAX = 6
 
 /** Compares names of the dialect with the names that the document lists. */
-function namesAmong(names: [fact: string, name: string | null][], listed: Iterable<string> | undefined): Judged[] {
+function namesAmong(names: NamedFact[], listed: Iterable<string> | undefined): Judged[] {
   const known = [...(listed ?? [])]
   if (known.length === 0) return []
   const free = known.filter((one) => !names.some(([, name]) => name === one))
   return names.flatMap(([fact, name]): Judged[] => {
     if (name === null) return []
-    if (known.includes(name)) return [{ fact, verdict: 'documented', value: 'the document lists it' }]
-    if (free.length === 0) return [{ fact, verdict: 'differs', value: 'the document does not list it' }]
-    const more = free.length > NAMED_MAX ? ', …' : ''
-    const value = `the document lists ${free.slice(0, NAMED_MAX).join(', ')}${more}`
-    return [{ fact, verdict: 'differs', value }]
+    if (known.includes(name)) return [documented(fact, 'the document lists it')]
+    return [differs(fact, free.length === 0 ? 'the document does not list it' : listText(free))]
   })
 }
+
+const listText = (names: string[]): string =>
+  `the document lists ${names.slice(0, NAMED_MAX).join(', ')}${names.length > NAMED_MAX ? ', …' : ''}`
+
+const documented = (fact: string, value: string): Judged => ({ fact, verdict: 'documented', value })
 
 /** Compares a value of the dialect with the value of the document; undefined: the document states no value. */
 function stated(fact: string, dialect: unknown, document: unknown): Judged[] {
   if (document === undefined) return []
   const value = `the document says ${JSON.stringify(document)}`
-  return [{ fact, verdict: document === dialect ? 'documented' : 'differs', value }]
+  return [document === dialect ? documented(fact, value) : differs(fact, value)]
 }
 
-const factsIn = (group: string, names: Record<string, string | null>): [string, string | null][] =>
+/** A setting, and the name that it gives something; null: the supplier has no such thing. */
+type NamedFact = [fact: string, name: string | null]
+
+const factsIn = (group: string, names: Record<string, string | null>): NamedFact[] =>
   Object.entries(names).map(([key, name]) => [`${group}.${key}`, name])
 
 function queryFacts({ paging, products, orders }: Dialect, openapi: OpenapiDocument): Judged[] {
   const ofProducts = openapi.operation('get', '/products')?.query
-  const pages = { page: paging.page, limit: paging.limit }
-  const size = ofProducts?.get(paging.limit)
-  const number = ofProducts?.get(paging.page)
+  const ofOrders = openapi.operation('get', '/orders')?.query
+  const pages = factsIn('paging', { page: paging.page, limit: paging.limit })
+  const [size, number] = [ofProducts?.get(paging.limit), ofProducts?.get(paging.page)]
+  const filters = namesAmong([...factsIn('orders', orders), ...pages], ofOrders?.keys())
   return [
-    ...namesAmong([...factsIn('paging', pages), ...factsIn('products', products)], ofProducts?.keys()),
-    ...namesAmong(
-      [...factsIn('orders', orders), ...factsIn('paging', pages)],
-      openapi.operation('get', '/orders')?.query.keys(),
-    ).filter(({ fact }) => fact.startsWith('orders.')),
+    ...namesAmong([...pages, ...factsIn('products', products)], ofProducts?.keys()),
+    ...filters.filter(({ fact }) => fact.startsWith('orders.')),
     ...stated('paging.limitMax', paging.limitMax, size?.maximum),
     ...stated('paging.limitDefault', paging.limitDefault, size?.default),
     ...stated('paging.first', paging.first, number?.minimum ?? number?.default),
@@ -687,7 +591,7 @@ function requiredFacts(
   const wanted = body.required.map(String)
   const same = wanted.length === ours.length && ours.every((field) => wanted.includes(names[field]))
   const value = `the document requires ${wanted.join(', ') || 'none'}`
-  return [{ fact: 'orderRequired', verdict: same ? 'documented' : 'differs', value }]
+  return [same ? documented('orderRequired', value) : differs('orderRequired', value)]
 }
 
 /** Checks the answers: statuses of orders, codes of errors, and the secret in the answer to POST /webhooks. */
@@ -700,27 +604,19 @@ function answerFacts(dialect: Dialect, openapi: OpenapiDocument): Judged[] {
   const codes = [...new Set(failures.flatMap((schema) => wordsOf(openapi.fields(schema).get(error.code))))]
   const ours = errorKinds.flatMap((kind) => errors[kind]?.codes ?? [])
   const unknownCodes = codes.filter((code) => !ours.includes(code))
-  const value = 'a word of the document that is not mapped'
-  const unmapped = statuses
-    .filter((word) => !Object.hasOwn(orderStatuses, word))
-    .map((word): Judged => ({ fact: `orderStatuses.${word}`, verdict: 'differs', value }))
+  const unmapped = statuses.filter((word) => !Object.hasOwn(orderStatuses, word))
+  const words = Object.keys(orderStatuses).map((word): NamedFact => [`orderStatuses.${word}`, word])
   return [
     ...namesAmong([['webhook.secret', below(envelope.data, webhook.secret)]], hooks.keys()),
-    ...namesAmong(
-      Object.keys(orderStatuses).map((word) => [`orderStatuses.${word}`, word]),
-      statuses,
-    ),
-    ...unmapped,
+    ...namesAmong(words, statuses),
+    ...unmapped.map((word) => differs(`orderStatuses.${word}`, 'a word of the document that is not mapped')),
     ...errorKinds.flatMap((kind): Judged[] => {
       const own = errors[kind]?.codes ?? []
       const fact = `errors.${kind}.codes`
       if (codes.length === 0 || own.length === 0) return []
-      if (own.some((code) => codes.includes(code)))
-        return [{ fact, verdict: 'documented', value: 'the document lists it' }]
+      if (own.some((code) => codes.includes(code))) return [documented(fact, 'the document lists it')]
       // The supplier may lack errors of this kind. So it is a fault only if the document lists a code that belongs to no kind.
-      return unknownCodes.length === 0
-        ? []
-        : [{ fact, verdict: 'differs', value: `the document lists ${unknownCodes.slice(0, NAMED_MAX).join(', ')}` }]
+      return unknownCodes.length === 0 ? [] : [differs(fact, listText(unknownCodes))]
     }),
   ]
 }
@@ -731,24 +627,14 @@ const wordsOf = (schema: Node | undefined): string[] => valuesOf(schema).filter(
 function eventFacts({ signature, event, eventId }: Dialect, openapi: OpenapiDocument): Judged[] {
   const { events } = openapi
   const operations = [...events.values()]
-  const headers = new Set(operations.flatMap((one) => [...one.headers.keys()]))
-  const fields = new Set(operations.flatMap((one) => [...openapi.fields(one.body).keys()]))
+  const headers = operations.flatMap((one) => [...one.headers.keys()])
+  const fields = operations.flatMap((one) => [...openapi.fields(one.body).keys()])
   const { names, ...paths } = event
-  const timestamp: [string, string][] =
-    signature.timestamp.in === 'header' ? [['signature.timestamp', signature.timestamp.header]] : []
+  const { header, deliveryIdHeader, timestamp } = signature
+  const stamp: Record<string, string> = timestamp.in === 'header' ? { timestamp: timestamp.header } : {}
   return [
-    ...namesAmong(
-      [
-        ['signature.header', signature.header],
-        ...timestamp,
-        ['signature.deliveryIdHeader', signature.deliveryIdHeader],
-      ],
-      headers,
-    ),
-    ...namesAmong([...factsIn('event', paths), ['eventId', eventId]], fields),
-    ...namesAmong(
-      eventNames.map((name) => [`event.names.${name}`, names[name]]),
-      events.keys(),
-    ),
+    ...namesAmong(factsIn('signature', { header, ...stamp, deliveryIdHeader }), new Set(headers)),
+    ...namesAmong([...factsIn('event', paths), ['eventId', eventId]], new Set(fields)),
+    ...namesAmong(factsIn('event.names', names), events.keys()),
   ]
 }

@@ -1,8 +1,9 @@
 /** `quayside dialect check` about offsets, cursors, quantities and amounts of two forms. */
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { type Dialect, dialectShape } from '../../src/dialect/dialect.ts'
-import { checkDialect, isFault } from '../../src/fitting/check.ts'
+import { checkDialect } from '../../src/fitting/check.ts'
 import { readSample } from '../../src/fitting/sample.ts'
+import { isFault } from '../../src/fitting/verdicts.ts'
 import { Secret } from '../../src/secret.ts'
 import { API_KEY } from '../support/catalogue-parties.ts'
 import { standard } from '../support/dialect-pair.ts'
