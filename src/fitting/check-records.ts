@@ -22,7 +22,7 @@ import {
   recordFields,
 } from './record-fields.ts'
 import type { Sample } from './sample.ts'
-import type { Judged } from './verdicts.ts'
+import { compared, differs, type Judged, noSample, notThere, read, unreadable } from './verdicts.ts'
 
 /** The records of one kind in the sample. */
 interface Records {
@@ -80,14 +80,11 @@ function checkGroup(dialect: Dialect, { group, from, rows, single, absent }: Rec
   const records = [...single, ...rows]
   const paths: Record<string, string | null> = { ...dialect[group] }
   const fields = Object.entries<FieldCheck | undefined>(recordFields[group]).filter(([key]) => !BY_STATUS.includes(key))
-  if (records.length === 0) {
-    return fields.map(([key]) => ({ fact: `${group}.${key}`, verdict: 'no_sample', value: absent }))
-  }
-  const found = fields.map(([key, check]) => {
+  if (records.length === 0) return fields.map(([key]) => noSample(`${group}.${key}`, absent))
+  const facts = fields.flatMap(([key, check]) => {
     const path = paths[key] ?? null
     return check === undefined ? [] : [judgeField(dialect, { fact: `${group}.${key}`, path, check, records, from })]
   })
-  const facts = found.flat()
   const claimed = facts.flatMap(({ fact, verdict }) =>
     verdict === 'read' ? [paths[fact.slice(group.length + 1)] ?? ''] : [],
   )
@@ -99,17 +96,16 @@ function checkGroup(dialect: Dialect, { group, from, rows, single, absent }: Rec
 
 /** Lets the readers of the running service decide. A record that they refuse is a fault, even if each field could be read. */
 function wholeRecords(dialect: Dialect, group: RecordGroup, records: unknown[], facts: Judged[]): Judged[] {
-  const read: Record<RecordGroup, (record: unknown, dialect: Dialect) => Read<unknown>> = {
+  const readers: Record<RecordGroup, (record: unknown, dialect: Dialect) => Read<unknown>> = {
     product: parseOffer,
     order: parseOrder,
     balance: parseBalance,
     webhook: parseWebhook,
   }
-  const refused = records.map((record) => read[group](record, dialect)).filter((result) => !result.ok)
+  const refused = records.map((record) => readers[group](record, dialect)).filter((result) => !result.ok)
   const [first] = refused
   if (first === undefined || facts.some(({ verdict }) => verdict === 'unreadable')) return []
-  const value = `${first.seen} is there, in ${refused.length} of ${records.length}`
-  return [{ fact: first.setting, verdict: 'unreadable', value }]
+  return [unreadable(first.setting, `${first.seen} is there, in ${refused.length} of ${records.length}`)]
 }
 
 /** Judges how amounts, instants and flags are written, by the fields that could be read. */
@@ -119,35 +115,28 @@ function checkWriting({ money }: Dialect, facts: Judged[]): Judged[] {
       const [group = '', key = ''] = fact.split('.')
       const check = recordFields[group as RecordGroup] as Record<string, FieldCheck | undefined> | undefined
       return verdict === 'read' && value !== 'null' && check?.[key]?.kind.setting === setting
-    })
-  const settings = [
-    ['money.representation', 'money'],
-    ['instants', 'instants'],
-    ['flags.available', 'flags'],
-  ] as const
-  const found = settings.map(([fact, setting]): Judged => {
-    const by = readBy(setting)
-    const value = by?.value ?? 'nothing that is written so could be read'
-    return { fact, verdict: by ? 'read' : 'no_sample', value }
+    })?.value
+  const settings = { 'money.representation': 'money', instants: 'instants', 'flags.available': 'flags' } as const
+  const found = Object.entries(settings).map(([fact, setting]) => {
+    const value = readBy(setting)
+    return value === undefined ? noSample(fact, 'nothing that is written so could be read') : read(fact, value)
   })
   const currency = facts.find(({ fact, verdict }) => fact === 'product.currency' && verdict === 'read')?.value
   if (currency === undefined) return found
-  const right = JSON.parse(currency)
-  const verdict = right === money.currency ? 'read' : 'differs'
-  return [...found, { fact: 'money.currency', verdict, value: `a product is in ${currency}`, right }]
+  return [...found, compared('money.currency', money.currency, JSON.parse(currency), `a product is in ${currency}`)]
 }
 
 function checkSingleProduct({ product }: Sample, { product: paths }: Dialect): Judged[] {
   if (!product || product.status < 300) return []
-  return [{ fact: 'product.id', verdict: 'differs', value: `GET /products/{${paths.id}} answered ${product.status}` }]
+  return [differs('product.id', `GET /products/{${paths.id}} answered ${product.status}`)]
 }
 
 /** The balance may state how many units an order may have. */
 function checkQuantity({ balance, quantityMax }: Dialect, record: unknown): Judged[] {
-  const stated = balance.quantityMax === null ? undefined : asCount(valueAt(record, balance.quantityMax))
-  if (stated === undefined) return []
-  const verdict = stated < quantityMax ? 'differs' : 'read'
-  return [{ fact: 'quantityMax', verdict, value: `the balance says ${stated}`, right: stated }]
+  const right = balance.quantityMax === null ? undefined : asCount(valueAt(record, balance.quantityMax))
+  if (right === undefined) return []
+  const [fact, value] = ['quantityMax', `the balance says ${right}`]
+  return [right < quantityMax ? differs(fact, value, { right }) : { ...read(fact, value), right }]
 }
 
 interface Field {
@@ -166,28 +155,27 @@ function judgeField(dialect: Dialect, { fact, path, check, records, from }: Fiel
   if (there.length === 0) return { fact, verdict: required ? 'unreadable' : 'missing', value: 'nothing is there' }
   const usable = records.filter((record) => (valueAt(record, path) ?? undefined) !== undefined)
   const [stated, arounds] = [path, parentOf(path)].map((at) => usable.map((record) => valueAt(record, at))) as Pair
-  const read = kind.read(dialect)
-  const wrong = stated.filter((value, index) => read(value, arounds[index]) === undefined)
+  const readValue = kind.read(dialect)
+  const wrong = stated.filter((value, index) => readValue(value, arounds[index]) === undefined)
   if (wrong.length > 0) {
     const other = otherWriting(kind, dialect, stated, arounds)
     const above = kind.setting === 'money' && otherWriting(kind, dialect, arounds)
     const share = wrong.length < values.length ? `, in ${wrong.length} of ${values.length} ${from}` : ''
     const value = `${seenText(wrong[0])} is not ${kind.what} as the dialect says${share}`
-    const judged: Judged = { fact, verdict: 'unreadable', value }
-    if (other) return { ...judged, hint: `${other.setting}: ${other.to} would read it` }
-    if (!above) return judged
+    if (other) return unreadable(fact, value, { hint: `${other.setting}: ${other.to} would read it` })
+    if (!above) return unreadable(fact, value)
     const both = `${fact}: ${parentOf(path)} and ${above.setting}: ${above.to}`
-    return { ...judged, hint: `it has an exponent next to it: ${both} would read it` }
+    return unreadable(fact, value, { hint: `it has an exponent next to it: ${both} would read it` })
   }
   if (stated.length === 0) {
     // Orders that were bought by hand have no reference.
-    if (fact === 'order.externalOrderId') return { fact, verdict: 'no_sample', value: 'no order with a reference yet' }
-    return { fact, verdict: required ? 'unreadable' : 'read', value: 'null' }
+    if (fact === 'order.externalOrderId') return noSample(fact, 'no order with a reference yet')
+    return required ? unreadable(fact, 'null') : read(fact, 'null')
   }
-  const minor = kind.setting === 'money' && typeof stated[0] !== 'string' ? read(stated[0], arounds[0]) : undefined
+  const minor = kind.setting === 'money' && typeof stated[0] !== 'string' ? readValue(stated[0], arounds[0]) : undefined
   const { currency } = dialect.money
   const meaning = typeof minor === 'number' ? ` = ${formatDecimal({ minor, currency })} ${currency}` : ''
-  return { fact, verdict: 'read', value: shownValue(fact, stated[0]) + meaning }
+  return read(fact, shownValue(fact, stated[0]) + meaning)
 }
 
 /** The values at a path, and the objects that contain them. */
@@ -228,18 +216,16 @@ function checkStatuses({ order, orderStatuses }: Dialect, orders: unknown[]): Ju
   const words = orders.map((record) => valueAt(record, order.status)).filter((value) => typeof value === 'string')
   const seen = new Map<string, number>()
   for (const word of words) seen.set(word, (seen.get(word) ?? 0) + 1)
-  const mapped = Object.keys(orderStatuses).map((word): Judged => {
-    const fact = `orderStatuses.${word}`
-    const count = seen.get(word)
-    return count === undefined
-      ? { fact, verdict: 'no_sample', value: orders.length === 0 ? 'no order yet' : 'no order has this status' }
-      : { fact, verdict: 'read', value: count === 1 ? 'an order has it' : `${count} orders have it` }
+  const none = orders.length === 0 ? 'no order yet' : 'no order has this status'
+  const mapped = Object.keys(orderStatuses).map((word) => {
+    const [fact, count] = [`orderStatuses.${word}`, seen.get(word)]
+    if (count === undefined) return noSample(fact, none)
+    return read(fact, count === 1 ? 'an order has it' : `${count} orders have it`)
   })
   const hint = 'say what it means in orderStatuses: open, completed, failed or refunded'
-  const value = 'a word that is not mapped'
   const others = [...seen.keys()]
     .filter((word) => !Object.hasOwn(orderStatuses, word) && seenText(word) === JSON.stringify(word))
-    .map((word): Judged => ({ fact: `orderStatuses.${word}`, verdict: 'differs', value, hint }))
+    .map((word) => differs(`orderStatuses.${word}`, 'a word that is not mapped', { hint }))
   return [...mapped, ...others]
 }
 
@@ -254,36 +240,37 @@ function checkKeys(dialect: Dialect, all: unknown[], second: Answer | undefined)
     const check = recordFields.order[key]
     const [fact, path] = [`order.${key}`, order[key]]
     if (failed.length === 0 || !check)
-      return { fact, verdict: path === null ? 'none' : 'no_sample', value: none('failed') }
+      return path === null ? { fact, verdict: 'none', value: none('failed') } : noSample(fact, none('failed'))
     const judged = judgeField(dialect, { fact, path, check, records: failed, from: 'failed orders' })
     return withCandidates(dialect, 'order', judged, failed, [])
   })
   if (dialect.keys) return [...reasons, ...judgeTypedKeys(dialect, dialect.keys, completed[0], second)]
-  const value = none('completed')
-  const ofKeys = ['order.keys', 'order.keyText'].map((fact): Judged => ({ fact, verdict: 'no_sample', value }))
-  return [...reasons, ...(completed.length === 0 ? ofKeys : judgeKeys(dialect, completed))]
+  if (completed.length > 0) return [...reasons, ...judgeKeys(dialect, completed)]
+  return [...reasons, ...['order.keys', 'order.keyText'].map((fact) => noSample(fact, none('completed')))]
 }
+
+/** Says how many keys a completed order has, or what is there instead. */
+const keysFact = (fact: string, keys: unknown): Judged =>
+  Array.isArray(keys) && keys.length > 0
+    ? read(fact, keys.length === 1 ? 'a key' : `${keys.length} keys`)
+    : unreadable(fact, `a completed order has ${Array.isArray(keys) ? 'an empty list' : shape(keys)} there`)
 
 /** Judges the keys of a completed order. A key itself is never shown. */
 function judgeKeys({ order }: Dialect, completed: unknown[]): Judged[] {
   const keys = listAt(completed[0], order.keys)
+  const found = keysFact('order.keys', keys)
   if (!Array.isArray(keys) || keys.length === 0) {
     const lists = [...valuesByPath(completed)].filter(([, [value]]) => Array.isArray(value) && value.length > 0)
-    const candidates = lists.map(([path, [value]]) => ({ path, value: seenText(value) }))
-    const value = `a completed order has ${Array.isArray(keys) ? 'an empty list' : shape(keys)} there`
-    return [{ fact: 'order.keys', verdict: 'unreadable', value, candidates }]
+    return [{ ...found, candidates: lists.map(([path, [value]]) => ({ path, value: seenText(value) })) }]
   }
-  const count = keys.length === 1 ? 'a key' : `${keys.length} keys`
-  const found: Judged[] = [{ fact: 'order.keys', verdict: 'read', value: count }]
   const texts = keys.map((key) => valueAt(key, order.keyText ?? ''))
   const isText = (value: unknown) => typeof value === 'string' && isTextKey(normalKey(value))
-  if (texts.every(isText)) return [...found, { fact: 'order.keyText', verdict: 'read', value: 'the text of each key' }]
+  if (texts.every(isText)) return [found, read('order.keyText', 'the text of each key')]
   // The name of a key's type is a text too. So only the path of a text that looks like a key is a candidate.
   const inside = [...valuesByPath(keys.slice(0, 1))].filter(([, [one]]) => isText(one) && /removed/.test(seenText(one)))
   const candidates = inside.map(([path]) => ({ path, value: 'a text' }))
   const hint = isText(keys[0]) ? 'a key is plain text: null' : 'keys that are no text, or lie elsewhere, cannot be sold'
-  const value = `${shape(texts[0])} is no text`
-  return [...found, { fact: 'order.keyText', verdict: 'unreadable', value, candidates, hint }]
+  return [found, unreadable('order.keyText', `${shape(texts[0])} is no text`, { candidates, hint })]
 }
 
 /** Judges keys by the words of `keys`, as they are read before they are sold. Without a completed order none of them is judged. */
@@ -295,36 +282,27 @@ function judgeTypedKeys(
 ): Judged[] {
   const { lists, envelope } = dialect
   if (keys.path === null ? order === undefined : second === undefined) return []
-  if (second && second.status >= 300)
-    return [{ fact: 'keys.path', verdict: 'differs', value: `it answered ${second.status}`, hint: 'ask where it is' }]
+  if (second && second.status >= 300) return [notThere('keys.path', second)]
   const page = valueAt(second?.json, keys.paged ? (lists.data ?? envelope.data) : envelope.data)
   const isBare = !keys.paged && Array.isArray(page)
   const came = second ? (isBare ? page : listAt(page, keys.items)) : listAt(order, dialect.order.keys)
-  const place = second ? 'keys.items' : 'order.keys'
-  if (!Array.isArray(came) || came.length === 0) {
-    const value = `a completed order has ${Array.isArray(came) ? 'an empty list' : shape(came)} there`
-    return [{ fact: place, verdict: 'unreadable', value }]
-  }
+  const found = keysFact(second ? 'keys.items' : 'order.keys', came)
+  if (!Array.isArray(came) || came.length === 0) return [found]
+  const { path, words } = typeof keys.type === 'object' ? keys.type : { path: '', words: undefined }
   const types = new Set<string>()
   for (const item of came) {
     const key = parseKey(item, dialect)
-    if (!key.ok) {
-      const fact = key.setting === 'keys.type' && typeof keys.type === 'object' ? 'keys.type.path' : key.setting
-      return [{ fact, verdict: 'unreadable', value: key.seen }]
-    }
+    if (!key.ok) return [unreadable(key.setting === 'keys.type' && words ? 'keys.type.path' : key.setting, key.seen)]
     types.add(key.value.type ?? 'text')
-    if (typeof keys.type === 'object') types.add(String(valueAt(item, keys.type.path)))
+    if (words) types.add(String(valueAt(item, path)))
   }
-  const read = (fact: string, value: string): Judged => ({ fact, verdict: 'read', value })
-  const words = typeof keys.type === 'object' ? Object.keys(keys.type.words) : []
+  const used = Object.keys(words ?? {}).filter((word) => types.has(word))
   return [
     ...(second ? [read('keys.path', 'it answers')] : []),
-    read(place, came.length === 1 ? 'a key' : `${came.length} keys`),
+    found,
     read('keys.text', 'what each key is'),
-    ...(words.length === 0
-      ? [read('keys.type', `every key is ${keys.type}`)]
-      : [read('keys.type.path', 'it is known')]),
-    ...words.filter((word) => types.has(word)).map((word) => read(`keys.type.words.${word}`, 'a key has it')),
+    words ? read('keys.type.path', 'it is known') : read('keys.type', `every key is ${keys.type}`),
+    ...used.map((word) => read(`keys.type.words.${word}`, 'a key has it')),
     ...(types.has('pair') ? [read('keys.second.path', 'a key has two parts')] : []),
   ]
 }
@@ -337,8 +315,6 @@ function checkEvents({ webhook, event }: Dialect, hooks: unknown[]): Judged[] {
   const words = new Set(hooks.flatMap((record) => valueAt(record, webhook.events) ?? []))
   return eventNames.flatMap((name): Judged[] => {
     const word = event.names[name]
-    return word !== null && words.has(word)
-      ? [{ fact: `event.names.${name}`, verdict: 'read', value: 'a webhook is registered for it' }]
-      : []
+    return word !== null && words.has(word) ? [read(`event.names.${name}`, 'a webhook is registered for it')] : []
   })
 }

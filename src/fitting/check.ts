@@ -477,16 +477,18 @@ const FINDS_NONE = 'find its right name; null lets Quayside page through instead
 /** Checks the filters of GET /orders. A filter that no order matches must give no orders. */
 function checkFilters(dialect: Dialect, { filters }: Sample): Judged[] {
   const { total, totalFiltered } = dialect.paging
-  const empty = filters.find(({ answer, none }) => none && findList(answer.json, dialect)?.value.length === 0)
+  const empty = filters.find(
+    ({ answer, reference }) => !reference && findList(answer.json, dialect)?.value.length === 0,
+  )
   const counted = empty && total !== null ? asCount(valueAt(pageOf(empty.answer, dialect), total)) : undefined
   const ofNone = `of a list without a record it is ${counted}`
   const ofTotal = counted === undefined ? [] : [compared('paging.totalFiltered', totalFiltered, counted === 0, ofNone)]
-  const found = filters.map(({ name, answer, none, reference }): Judged => {
+  const found = filters.map(({ name, answer, reference }): Judged => {
     const fact = `orders.${name}`
     const parameter = dialect.orders[name]
     if (answer.status >= 300) return differs(fact, `GET /orders?${parameter}=… answered ${answer.status}`)
     const rows = findList(answer.json, dialect)?.value ?? []
-    if (none && rows.length > 0) {
+    if (reference === undefined && rows.length > 0) {
       const hint = 'the supplier ignores it: null lets Quayside page through instead'
       return differs(fact, `${rows.length} orders came that it must keep out`, { hint })
     }

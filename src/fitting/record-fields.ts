@@ -40,21 +40,10 @@ const description: FieldKind = { what: 'a text', read: () => asDescription }
 const image: FieldKind = { what: 'an http or https address', read: () => asImage }
 const count: FieldKind = { what: 'a whole number', read: () => asCount }
 const currency: FieldKind = { what: 'a currency code such as EUR', read: () => asCurrency }
-const amount: FieldKind = {
-  what: 'an amount',
-  read: (dialect) => asAmount(dialect, dialect.money.currency),
-  setting: 'money',
-}
-const signed: FieldKind = {
-  what: 'an amount',
-  read: (dialect) => asMoney(dialect, dialect.money.currency),
-  setting: 'money',
-}
-const flag: FieldKind = {
-  what: 'yes or no',
-  read: ({ flags }) => asFlag(flags.available),
-  setting: 'flags',
-}
+const money = { what: 'an amount', setting: 'money' } as const
+const amount: FieldKind = { ...money, read: (dialect) => asAmount(dialect, dialect.money.currency) }
+const signed: FieldKind = { ...money, read: (dialect) => asMoney(dialect, dialect.money.currency) }
+const flag: FieldKind = { what: 'yes or no', read: ({ flags }) => asFlag(flags.available), setting: 'flags' }
 const list: FieldKind = { what: 'a list', read: () => (value) => (Array.isArray(value) ? value : undefined) }
 
 /** From 2001 to 2100: an instant that is read in the wrong unit lies far outside. */
@@ -137,9 +126,8 @@ export function otherWriting(
       const other = { ...dialect, money: { ...dialect.money, representation } }
       // A whole number may be units or minor units: a person decides by the amounts.
       const minor = reads(other) ? kind.read(other)(values[0]) : undefined
-      return typeof minor === 'number'
-        ? [`${JSON.stringify(representation)} (${formatDecimal({ minor, currency })} ${currency})`]
-        : []
+      if (typeof minor !== 'number') return []
+      return [`${JSON.stringify(representation)} (${formatDecimal({ minor, currency })} ${currency})`]
     }
     const usual = (['decimal', 'number', 'minor', ...scaled] as const).flatMap(fits)
     const fitting = usual.length === 0 ? fits('number_or_decimal') : usual

@@ -48,8 +48,8 @@ export interface Sample {
   keys?: Answer
   /** Where the credentials are a token: GET /balance with the next one, and how long it lasts; null: there was no next one. */
   renewed?: { answer: Answer; lifeMs: number } | null
-  /** The answers to each filter of GET /orders. `none`: no order can match. Else the order with this `reference` must match. */
-  filters: { name: 'externalOrderId' | 'from' | 'to'; answer: Answer; none: boolean; reference?: string }[]
+  /** The answers to each filter of GET /orders. The order with this `reference` must match; undefined: no order can match. */
+  filters: { name: 'externalOrderId' | 'from' | 'to'; answer: Answer; reference: string | undefined }[]
   /** The parsed answer of GET /openapi; undefined without one. */
   document: unknown
   /** Whether GET /openapi needs the key; undefined without a document. */
@@ -102,7 +102,7 @@ export async function readSample(source: SampleSource): Promise<Sample> {
       const parameter = filterNames[name]
       if (parameter === null) return
       const answer = await withKey(`/orders?${parameter}=${encodeURIComponent(value)}`)
-      filters.push({ name, answer, none: reference === undefined, ...(reference === undefined ? {} : { reference }) })
+      filters.push({ name, answer, reference })
     }
     if (rowsOf(orders, dialect).length > 0) {
       await filter('externalOrderId', 'quayside-check-no-such-order')
@@ -111,19 +111,11 @@ export async function readSample(source: SampleSource): Promise<Sample> {
       await filter('to', writeInstant(DAY_MS, dialect))
     }
     const sample: Sample = {
-      now: now(),
-      keyHeader,
-      products,
-      limit,
+      ...{ now: now(), keyHeader, products, limit, balance, orders, order: [], filters, document: source.document },
       refused: limit === paging.limitMax ? undefined : whole.status,
       absent: await withKey(`/products/${encodeURIComponent(absentId(id))}`),
       keyless: await get('/balance'),
-      balance,
       webhooks: pathsOf(dialect).webhooks === null ? undefined : await withKey('/webhooks'),
-      orders,
-      order: [],
-      filters,
-      document: source.document,
     }
     const secondOf = async (path: string, first: unknown[]) => {
       const size = secondSize(first)
