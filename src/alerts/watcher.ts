@@ -1,6 +1,4 @@
-/**
- * Keeps the table of alerts: takes raised alerts in, raises alerts about conditions such as a low balance, and records ends.
- */
+/** Keeps the table of alerts: takes raised alerts in, raises alerts about conditions such as a low balance, and records ends. */
 import type { Context } from '../context.ts'
 import type { Condition } from '../domain/conditions.ts'
 import { readStatus } from '../observe/status.ts'

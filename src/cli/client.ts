@@ -283,10 +283,7 @@ export function connectionOf(options: ConnectionOptions, env: Env): Connection {
 /** The part of the configuration that says where the service is. Faults in the other parts do not stop a command. */
 const placeShape = configShape.pick({ listen: true, dataDir: true }).strip()
 
-/**
- * @param file undefined where the defaults apply
- * @returns the data folder as an absolute path
- */
+/** @param file undefined where the defaults apply @returns the data folder as an absolute path */
 export function readPlace(file: string | undefined): z.infer<typeof placeShape> {
   const result = placeShape.safeParse(file === undefined ? {} : readJson(file))
   if (result.success) return { ...result.data, dataDir: resolveFrom(file, result.data.dataDir) }

@@ -1,6 +1,4 @@
-/**
- * The configuration: one JSON file for settings, the environment for secrets. It is read once, then frozen.
- */
+/** The configuration: one JSON file for settings, the environment for secrets. It is read once, then frozen. */
 
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { isIP } from 'node:net'

@@ -25,11 +25,7 @@ export interface DemoPlace {
   more?: object
 }
 
-/**
- * Writes a configuration and its secrets. A secret that exists already stays as it is.
- *
- * @returns path of the configuration
- */
+/** Writes a configuration and its secrets. A secret that exists already stays as it is. @returns path of the configuration */
 export function writeDemoConfig(place: DemoPlace): string {
   const { folder, port, storePort, consolePort, baseUrl, dialect } = place
   keepSecret(folder, 'api-key', () => place.apiKey)

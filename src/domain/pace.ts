@@ -1,6 +1,4 @@
-/**
- * When to try again: pure arithmetic over attempts, with the random number as an argument.
- */
+/** When to try again: pure arithmetic over attempts, with the random number as an argument. */
 
 import type { PurchaseState } from './purchase.ts'
 

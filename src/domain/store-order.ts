@@ -1,6 +1,4 @@
-/**
- * The public states of a store order and its lines. They are derived from the purchases and never stored.
- */
+/** The public states of a store order and its lines. They are derived from the purchases and never stored. */
 import type { HoldReason, TakenBackBy } from './hold.ts'
 import { scale } from './money.ts'
 import { type Charged, chargesOf, finalStates, isOver, mostOf, type PurchaseState } from './purchase.ts'

@@ -40,9 +40,7 @@ interface Speaking {
   shop: PageShop
 }
 
-/**
- * @param keys the keys that this answer shows, by what names them on the page; none in the answer to a GET
- */
+/** @param keys the keys that this answer shows, by what names them on the page; none in the answer to a GET */
 export function keysPage(
   page: OpenedPage,
   shop: PageShop,

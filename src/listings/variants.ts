@@ -25,11 +25,7 @@ import { sentFrom } from './push.ts'
 /** How long to wait before asking again for a page that the store did not give. */
 const AGAIN_MS = 60_000
 
-/**
- * Reads the next page of what the store sells, if a reading is under way or due.
- *
- * @returns whether a page was read
- */
+/** Reads the next page of what the store sells, if a reading is under way or due. @returns whether a page was read */
 export async function readVariants(
   publisher: Publisher,
   { id: store }: SellingStore,

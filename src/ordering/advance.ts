@@ -299,9 +299,7 @@ function announce(ordering: Ordering, purchase: Purchase, decision: Transition):
   }
 }
 
-/**
- * Returns the columns that follow from a transition: state, instants, the next refresh, the lease and the reservation.
- */
+/** Returns the columns that follow from a transition: state, instants, the next refresh, the lease and the reservation. */
 export function stamps(
   { purchase }: Loaded,
   decision: Transition,

@@ -1,6 +1,4 @@
-/**
- * Outages of the supplier: when its answers stopped, when they came back, and an alert for a long one.
- */
+/** Outages of the supplier: when its answers stopped, when they came back, and an alert for a long one. */
 import { finalStates } from '../domain/purchase.ts'
 import { first } from '../storage/database.ts'
 import type { TransitionRow } from '../storage/evidence.ts'

@@ -96,11 +96,7 @@ function intentChanges(ordering: Ordering, { purchase, generations }: Loaded, at
   ]
 }
 
-/**
- * Sends the intended request once, and records its answer.
- *
- * @see Reseller API v1.1, section 4, POST /orders, rule 1
- */
+/** Sends the intended request once, and records its answer. @see Reseller API v1.1, section 4, POST /orders, rule 1 */
 async function transmit(ordering: Ordering, held: Lease, purchase: Purchase): Promise<void> {
   const placement = await ordering.supplier.placeOrder({
     body: purchase.body,
@@ -344,11 +340,7 @@ function forgetBefore(sends: number[], since: number): void {
 /** How long buying pauses after a refused API key. Until the key is corrected, each request would be refused. */
 const PAUSE_MS = 60_000
 
-/**
- * Pauses buying because the supplier has refused the API key.
- *
- * @returns the alert, at most one an hour
- */
+/** Pauses buying because the supplier has refused the API key. @returns the alert, at most one an hour */
 export function pauseUnauthorized(ordering: Ordering): Change {
   const now = ordering.now()
   ordering.pace.pausedUntil = now + PAUSE_MS

@@ -336,11 +336,7 @@ function alertOf(books: Books, notice: SettleNotice): Change {
   return alert(books, notice.notice, notice.notice === 'ask' ? again : line, words)
 }
 
-/**
- * Compares the orders that are due with their purchases.
- *
- * @returns how many orders were due
- */
+/** Compares the orders that are due with their purchases. @returns how many orders were due */
 export async function settleDue(ordering: Ordering): Promise<number> {
   const due = await ordering.db.query(dueSettlements(ordering.now(), BATCH))
   for (const { store, reference } of due) {

@@ -39,11 +39,7 @@ type Waits = Pick<Ordering, 'db' | 'now' | 'supplier' | 'stores'> & {
   storeOf: (id: string) => { order?: unknown } | undefined
 }
 
-/**
- * Returns the lines whose customers wait, those who have waited longest first.
- *
- * @param orderId only this order
- */
+/** Returns the lines whose customers wait, those who have waited longest first. @param orderId only this order */
 export async function waitingLines(ordering: Waits, orderId?: string): Promise<WaitingLineView[]> {
   const { db, now, supplier, stores, storeOf } = ordering
   const shops = stores.flatMap(({ id }) => (storeOf(id)?.order ? [id] : []))

@@ -67,11 +67,7 @@ export interface ServiceDatabase {
   look?: SharedDatabase['look']
 }
 
-/**
- * Opens the database that a service works with, and brings its tables up to date.
- *
- * @throws Failure as `openAlone` does
- */
+/** Opens the database that a service works with, and brings its tables up to date. @throws Failure as `openAlone` does */
 export async function openForService(place: DatabasePlace, options: OpenAloneOptions): Promise<ServiceDatabase> {
   if (place.databaseUrl === null) return { db: await openAlone(place, options) }
   const { holdDataFolder } = await import('./sqlite/open.ts')

@@ -11,11 +11,7 @@ export const storeReadingOf = rowsBy(storeReadings, ['store'])
 
 export const allStoreReadings = rowsBy(storeReadings, [])
 
-/**
- * Stores whose orders are to be read now.
- *
- * @param latest an instant after this was set by a clock that has gone back since
- */
+/** Stores whose orders are to be read now. @param latest an instant after this was set by a clock that has gone back since */
 export const storesToPoll = statement(
   (now: number, latest: number, latestLate: number) => sql<{ store: string }>`
     select store from store_readings where orders_due_at <= ${now} or orders_due_at > ${latest}

@@ -183,11 +183,7 @@ export const within = (id: SQLiteColumn, { before, after, from }: Place): SQL | 
 
 export const newestFirst = (id: SQLiteColumn, { after }: Place): SQL => (after === undefined ? desc(id) : asc(id))
 
-/**
- * A page of a table, newest first; with `after` the other way round.
- *
- * @param equal columns whose value a filter may require
- */
+/** A page of a table, newest first; with `after` the other way round. @param equal columns whose value a filter may require */
 export function page<
   T extends SQLiteTable & { id: SQLiteColumn },
   K extends ColumnOf<T> = never,

@@ -187,18 +187,16 @@ export function createSupplier(settings: SupplierSettings) {
 }
 
 /**
- * Sends single GETs, for checks that look at whole answers. Nothing is paced or repeated.
- *
- * @returns a function of a path, as `requestTo` has it, and of the header for the API key: by default as the dialect says, null for none.
- *   Its `renew` fetches the next token, as after a 401, and returns how long that lasts; null: none came
+ * Sends single GETs, for checks that look at whole answers: of a path, with the API key as the dialect says, in another header, or
+ * with none (null). Nothing is paced or repeated. `renew` fetches the next token and returns how long it lasts; null: none came.
  */
 export function createProbe(
   given: Pick<SupplierSettings, 'baseUrl' | 'dialect' | 'apiKey' | 'now'> & { agent: Connections; deadlineMs: number },
 ) {
   const { dialect, apiKey, now, agent, deadlineMs } = given
   const place = { dialect, base: readBaseUrl(given.baseUrl, dialect) }
-  const own = { ...place, apiKey, monotonic: now, agent, after: sockets.after, fetchDeadlineMs: deadlineMs }
-  const credentials = createCredentials(own)
+  const timing = { monotonic: now, after: sockets.after, fetchDeadlineMs: deadlineMs }
+  const credentials = createCredentials({ ...place, ...timing, apiKey, agent })
   const probe = async (path: string, header: string | null = dialect.headers.apiKey): Promise<Exchange> => {
     const other = { headers: header === null ? {} : { [header]: apiKey.reveal() } }
     const access = header === dialect.headers.apiKey ? await credentials.access(0) : other
@@ -219,10 +217,8 @@ interface Client extends SupplierLink {
   orderAgent: Connections
 }
 
-function readProducts(
-  client: Client,
-  { search, category, inStock, ...paged }: OfferQuery,
-): Promise<Page<SupplierOffer>> {
+function readProducts(client: Client, query: OfferQuery): Promise<Page<SupplierOffer>> {
+  const { search, category, inStock, ...paged } = query
   const { answers, dialect } = client
   const names = dialect.products
   const stock = inStock === undefined ? undefined : String(flagValue(dialect.flags.inStock, inStock))
@@ -261,11 +257,11 @@ async function placeOrder(client: Client, request: OrderRequest): Promise<Placem
     const evidence = { detail: 'nothing was sent: the API key is paused after a 429' }
     return { outcome: 'not_executed', cause: 'rate_limited', retryAfterMs: pausedUntil - now(), evidence }
   }
-  const { maybeCharged, expected, beforeWrite } = request
+  const { maybeCharged, expected, beforeWrite, idempotencyKey } = request
   const ended = await send(client, client.orderAgent, {
     method: 'POST',
     path: '/orders',
-    headers: keyOf(dialect, request),
+    headers: (dialect.idempotency ?? 'header') === 'header' ? { [dialect.headers.idempotencyKey]: idempotencyKey } : {},
     body: request.body,
     deadlineMs: request.deadlineMs,
     bodyMaxBytes: answerMaxBytes(dialect),
@@ -321,12 +317,6 @@ function statusClassOf(ended: Exchange): string {
   return ended.status === 429 ? '429' : `${Math.floor(ended.status / 100)}xx`
 }
 
-/** The header with the idempotency key. Where the key is a field of the body, or the supplier takes none, there is no such header. */
-const keyOf = (
-  { headers, idempotency = 'header' }: Dialect,
-  { idempotencyKey }: OrderRequest,
-): Record<string, string> => (idempotency === 'header' ? { [headers.idempotencyKey]: idempotencyKey } : {})
-
 /** What `orderBody` of a dialect may name beside the order: the idempotency key, and the price of one unit, as the offer states it. */
 export interface OrderTerms {
   idempotencyKey?: string
@@ -339,16 +329,11 @@ export interface OrderTerms {
  * @returns empty where the dialect's `orderBody` names a price that is not given, or asks for an id as a number that is none
  */
 export function orderBody(dialect: Dialect, expected: ExpectedOrder, terms: OrderTerms = {}): string {
-  const { productId, quantity, externalOrderId } = expected
-  const { orderRequest } = dialect
+  const { quantity } = expected
   assert(Number.isSafeInteger(quantity) && quantity > 0, 'a quantity is a whole number above zero')
   if (dialect.orderBody) return filled(dialect.orderBody, valuesOf(dialect, expected, terms))
-  const fields: [string, string | number][] = [
-    [orderRequest.productId, productId],
-    [orderRequest.quantity, quantity],
-    [orderRequest.externalOrderId, externalOrderId],
-  ]
-  return `{${fields.map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)}`).join(',')}}`
+  const names = Object.entries(dialect.orderRequest) as [keyof ExpectedOrder, string][]
+  return `{${names.map(([field, name]) => `${JSON.stringify(name)}:${JSON.stringify(expected[field])}`).join(',')}}`
 }
 
 /** Returns each value of an order as JSON; undefined where it cannot be written. No value ever is a floating-point number. */
@@ -376,19 +361,16 @@ function valuesOf(
 /** Fills a template, field by field in its order. Returns an empty text if a value that the template names is undefined. */
 function filled(template: unknown, values: Record<string, string | undefined>): string {
   let isWhole = true
-  const written = (value: unknown): string => {
-    if (Array.isArray(value)) return `[${value.map(written).join(',')}]`
-    if (typeof value === 'object' && value !== null) {
-      const fields = Object.entries(value).map(([name, inner]) => `${JSON.stringify(name)}:${written(inner)}`)
-      return `{${fields.join(',')}}`
-    }
-    if (typeof value !== 'string' || !Object.hasOwn(values, value)) return JSON.stringify(value)
+  const text = JSON.stringify(template, (_, value: unknown) => {
+    if (typeof value !== 'string' || !Object.hasOwn(values, value)) return value
     isWhole &&= values[value] !== undefined
-    return values[value] ?? ''
-  }
-  const text = written(template)
+    return rawJson(values[value] ?? 'null')
+  })
   return isWhole ? text : ''
 }
+
+/** A text that `JSON.stringify` writes as it is. TypeScript does not know it yet. */
+const { rawJSON: rawJson } = JSON as unknown as { rawJSON: (text: string) => unknown }
 
 /** Treats a record that has another id than the requested one as unreadable. */
 const only = <T>(id: string, record: Read<T>, setting: string, path: string, idOf: (value: T) => string): Read<T> =>
@@ -438,19 +420,16 @@ interface CreatedWebhook {
  */
 async function createWebhook(
   link: SupplierLink,
-  { url, events }: { url: string; events: EventName[] },
+  wanted: { url: string; events: EventName[] },
 ): Promise<CreatedWebhook> {
   const { dialect } = link
   const { names } = dialect.event
-  const known = events.filter((event) => names[event] !== null)
+  const known = wanted.events.filter((event) => names[event] !== null)
   if (known.length === 0) throw new Failure('invalid', `the dialect ${dialect.name} names no event to be sent`)
   const body: Record<string, unknown> = {}
-  putAt(body, dialect.webhookRequest.url, url)
-  putAt(
-    body,
-    dialect.webhookRequest.events,
-    known.map((event) => names[event]),
-  )
+  const words = known.map((event) => names[event])
+  putAt(body, dialect.webhookRequest.url, wanted.url)
+  putAt(body, dialect.webhookRequest.events, words)
   await link.pacer.turn()
   const ended = await send(link, link.agent, {
     method: 'POST',
@@ -474,8 +453,8 @@ async function createWebhook(
   const webhook = data.ok ? parseWebhook(data.value, dialect) : data
   if (!webhook.ok) throw unknownWebhook(unreadable(webhook, answer.requestId))
   const { secret, ...rest } = webhook.value
-  if (!secret)
-    throw unknownWebhook(unreadable(unreadField('webhook.secret', dialect.webhook.secret, undefined), answer.requestId))
+  const noSecret = unreadField('webhook.secret', dialect.webhook.secret, undefined)
+  if (!secret) throw unknownWebhook(unreadable(noSecret, answer.requestId))
   return { webhook: rest, events: known, secret: new Secret(secret.reveal()) }
 }
 

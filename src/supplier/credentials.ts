@@ -21,7 +21,7 @@ export interface Access {
   lifeMs?: number
 }
 
-/** Why there are no credentials, so that nothing was sent. */
+/** Why there are no credentials: nothing was sent. */
 type NoAccess = Extract<Exchange, { stage: 'not_sent' }>
 
 /** The credentials of requests to one supplier, as `auth` of the dialect says. */
@@ -30,11 +30,7 @@ export interface Credentials {
   access: (lifeMs: number) => Promise<Access | NoAccess>
   /** Notes that the supplier answered a token by something other than 401. */
   taken: (token: string, isPost: boolean) => void
-  /**
-   * Takes note that a token was answered by 401.
-   *
-   * @returns other credentials; why there are none at present; undefined when the API key itself is refused
-   */
+  /** Notes that a token was answered by 401. @returns other credentials, or why there are none; undefined: the API key is refused */
   refused: (token: string, isPost: boolean) => Promise<Access | NoAccess | undefined>
   /** What no answer of that status may show, in every spelling. */
   spellings: (status: number) => readonly string[]
@@ -76,8 +72,8 @@ export function createCredentials(given: Given): Credentials {
   const { id, secret } = keyParts(key)
   if (auth.kind === 'basic') return constant({ authorization: basic(id, secret) }, secretsOf(key, id, secret), [id])
   if (auth.kind === 'oauth2_client_credentials') return tokens(given, auth)
-  const fill = (text: string) =>
-    text.replaceAll(/\{(apiKey|id|secret)\}/g, (_, name) => ({ apiKey: key, id, secret })[name as 'id'])
+  const values: Record<string, string> = { apiKey: key, id, secret }
+  const fill = (text: string) => text.replaceAll(/\{(apiKey|id|secret)\}/g, (_, name) => values[name] ?? '')
   const filled = Object.entries(auth.headers).map(([name, text]) => [name, fill(text)])
   return constant(Object.fromEntries(filled), [key, secret], [id])
 }
@@ -116,10 +112,8 @@ interface Token {
 }
 
 /**
- * OAuth2: the API key is exchanged for a token, which this process keeps in memory alone.
- *
- * It is fetched when it is first needed. One renewal runs at a time, and all requests wait for it. The time of a token counts from
- * the instant at which it was asked for, by a clock that does not jump.
+ * OAuth2: the API key is exchanged for a token, in the memory of this process alone, when it is first needed. One renewal runs at a
+ * time, and all requests wait for it. The time of a token counts from the instant at which it was asked for.
  *
  * @see RFC 6749, sections 4.4, 5.1 and 5.2; RFC 6750, section 2.1
  */
@@ -156,11 +150,9 @@ function tokens(given: Given, auth: OAuth): Credentials {
     })
     return renewing
   }
-  const accessOf = ({ text, lifeMs }: Token): Access => ({
-    headers: { authorization: `Bearer ${text}` },
-    token: text,
-    lifeMs,
-  })
+  const accessOf = ({ text: token, lifeMs }: Token): Access => {
+    return { headers: { authorization: `Bearer ${token}` }, token, lifeMs }
+  }
 
   return {
     access: async (lifeMs) => {
@@ -195,12 +187,9 @@ function tokens(given: Given, auth: OAuth): Credentials {
 function tokenRequest(given: Given, auth: OAuth, id: string, secret: string): Request {
   const { base, dialect, fetchDeadlineMs } = given
   const inFields = auth.credentials === 'fields'
-  const fields = {
-    grant_type: 'client_credentials',
-    ...(inFields ? { client_id: id, client_secret: secret } : {}),
-    ...(auth.scope === null ? {} : { scope: auth.scope }),
-    ...auth.fields,
-  }
+  const own: Record<string, string> = inFields ? { client_id: id, client_secret: secret } : {}
+  const scope: Record<string, string> = auth.scope === null ? {} : { scope: auth.scope }
+  const fields = { grant_type: 'client_credentials', ...own, ...scope, ...auth.fields }
   const form = String(new URLSearchParams(fields))
   const isWhole = URL.canParse(auth.token)
   const { origin, pathname, search } = new URL(isWhole ? auth.token : `${base.origin}${base.path}${auth.token}`)
@@ -240,8 +229,8 @@ function readToken(ended: Exchange, auth: OAuth): Pick<Token, 'text' | 'lifeMs'>
     return none(`answered ${status}${named}`, [400, 401, 403].includes(status))
   }
   const text = valueAt(json, auth.accessToken)
-  if (typeof text !== 'string' || !/^[\x21-\x7e]{1,8000}$/.test(text))
-    return none(`answered without ${auth.accessToken}`)
+  const isToken = typeof text === 'string' && /^[\x21-\x7e]{1,8000}$/.test(text)
+  if (!isToken) return none(`answered without ${auth.accessToken}`)
   const lasts = Number(valueAt(json, auth.expiresIn) ?? Number.NaN)
   return { text, lifeMs: lasts > 0 ? lasts * 1_000 : Number.POSITIVE_INFINITY }
 }

@@ -129,13 +129,10 @@ export async function readPage<T>(
   const { paging, lists, envelope, flags } = link.dialect
   const size = Math.min(limit ?? paging.limitMax, paging.limitMax)
   const place = page === undefined ? undefined : (cursor ?? placeOf(paging, page, size))
-  const paged: QueryParameters =
-    page === undefined
-      ? []
-      : [
-          [paging.page, place],
-          [paging.limit, size],
-        ]
+  const paged: QueryParameters = [
+    [paging.page, place],
+    [paging.limit, page && size],
+  ]
   const got = await get(link, `${path}${queryText([...paged, ...filters])}`, PAGE_MAX_BYTES)
   if (got === 'absent') {
     const what = cursor === undefined ? path : `page of ${path} at the cursor that it named`
@@ -155,7 +152,7 @@ export async function readPage<T>(
       result.items.push(item.value)
       continue
     }
-    const id = idPath === undefined ? undefined : textAt(record, idPath)
+    const id = textAt(record, idPath ?? null)
     const { field, setting, seen } = item
     result.unreadable.push({ index, ...(id === undefined ? {} : { id }), field, setting, seen, requestId })
   }
@@ -208,16 +205,12 @@ export async function withKeys(link: SupplierLink, order: SupplierOrder, id: str
   const hasCursors = link.dialect.paging.kind === 'cursor'
   const comesAgain = followCursors()
   const keys = new Map<string, SupplierKey>()
+  const own = path.replace('{id}', () => id)
   let cursor: string | undefined
   for (let page = 1; page <= KEY_PAGES_MAX; page += 1) {
     const at = paged ? { page, ...(cursor !== undefined && { cursor }) } : {}
-    const query = { ...at, filters: [], items, setting: 'keys.items' }
-    const read = await readPage(
-      link,
-      path.replace('{id}', () => id),
-      query,
-      parseKey,
-    ).catch((error: unknown) => {
+    const reading = readPage(link, own, { ...at, filters: [], items, setting: 'keys.items' }, parseKey)
+    const read = await reading.catch((error: unknown) => {
       const reason = error instanceof Failure ? error.reason : undefined
       if (REFUSALS.includes(reason ?? '')) return undefined
       const isBroken = reason === 'server_error' && order.status === 'completed'
@@ -248,14 +241,8 @@ export function get(link: SupplierLink, path: string, bodyMaxBytes: number, with
   const once = async (): Promise<Got | 'absent'> => {
     waitMs = undefined
     await link.pacer.turn()
-    const ended = await send(link, link.agent, {
-      method: 'GET',
-      path,
-      headers: {},
-      deadlineMs: link.fetchDeadlineMs,
-      bodyMaxBytes,
-      keyless: !withKey,
-    })
+    const bounds = { deadlineMs: link.fetchDeadlineMs, bodyMaxBytes }
+    const ended = await send(link, link.agent, { method: 'GET', path, headers: {}, ...bounds, keyless: !withKey })
     const answer = judge(link, ended)
     if (!('failure' in answer)) return answer
     if (answer.failure.reason === 'not_found') return 'absent'
@@ -354,10 +341,8 @@ export function judge(link: SupplierLink, ended: Exchange): Got | { failure: Fai
   const refusal = status >= 200 && status <= 299 ? refusalUnder2xx(json, link.dialect) : undefined
   if (status >= 200 && status <= 299 && !refusal) {
     if (json !== undefined) return { json, requestId }
-    return {
-      failure: unavailable('unreadable', 'answered with something that is no JSON', requestId),
-      againMs: BACKOFF_MS,
-    }
+    const failure = unavailable('unreadable', 'answered with something that is no JSON', requestId)
+    return { failure, againMs: BACKOFF_MS }
   }
   const error = errorAnswer(json, link.dialect)
   const named = requestId ?? requestIdOf(json, link.dialect)
@@ -373,23 +358,20 @@ export function judge(link: SupplierLink, ended: Exchange): Got | { failure: Fai
     const answered = `answered ${status}${leadsTo(headers.location, link.base.origin)}`
     return { failure: unavailable('redirect', `${answered}; redirects are refused`, named) }
   }
-  if (error?.kind === 'not_found' || error?.kind === 'gone') {
-    return {
-      failure: new Failure('rejected', idText('the supplier knows no such record', named), { reason: 'not_found' }),
-    }
-  }
+  const failed = (code: 'rejected' | 'unavailable', text: string, reason?: FailureReason) => ({
+    failure: new Failure(code, idText(`the supplier ${text}`, named), reason && { reason }),
+  })
+  if (error?.kind === 'not_found' || error?.kind === 'gone')
+    return failed('rejected', 'knows no such record', 'not_found')
   // Only a POST comes here with it: a GET was repeated.
-  if (ended.renewal !== undefined)
-    return {
-      failure: new Failure('unavailable', idText('the supplier refused a token that had ended; try again', named)),
-    }
+  if (ended.renewal !== undefined) return failed('unavailable', 'refused a token that had ended; try again')
   if (status === 401 || status === 403 || error?.kind === 'unauthenticated' || error?.kind === 'forbidden') {
     return { failure: unavailable('unauthorized', `refused the API key with ${status}`, named) }
   }
   if (!error)
     return { failure: unavailable('unexpected_status', `answered ${status} without an error envelope`, named) }
-  const text = `the supplier rejected the request: ${error.code}${error.message === '' ? '' : `: ${error.message}`}`
-  return { failure: new Failure('rejected', idText(text, named), { reason: 'supplier_rejected' }) }
+  const text = `rejected the request: ${error.code}${error.message === '' ? '' : `: ${error.message}`}`
+  return failed('rejected', text, 'supplier_rejected')
 }
 
 export const unreadable = (unread: UnreadField, requestId: string | undefined): Failure => {
@@ -441,11 +423,8 @@ export class Unreadable extends Failure {
 
   constructor(unread: UnreadField, message: string, requestId: string | undefined) {
     const { field } = unread
-    super('unavailable', message, {
-      reason: 'unreadable',
-      fields: [{ field, message: 'missing, or not as the dialect says' }],
-      requestId,
-    })
+    const fields = [{ field, message: 'missing, or not as the dialect says' }]
+    super('unavailable', message, { reason: 'unreadable', fields, requestId })
     this.unread = unread
   }
 }

@@ -42,22 +42,15 @@ export function errorAnswer(json: unknown, dialect: Dialect): ErrorAnswer | unde
   const { error, flags } = dialect
   if (error.success !== null && asFlag(flags.success)(valueAt(json, error.success)) !== false) return undefined
   const said = valueAt(json, error.code)
+  const codesOf = (kind: ErrorKind) => dialect.errors[kind]?.codes ?? []
   // A number is a code only where the dialect has it: many envelopes have a number there that says nothing.
-  const isCode =
-    typeof said === 'number' && errorKinds.some((kind) => dialect.errors[kind]?.codes.includes(String(said)))
+  const isCode = typeof said === 'number' && errorKinds.some((kind) => codesOf(kind).includes(String(said)))
   const code = isCode ? String(said) : said
   if (typeof code !== 'string' || !/^[\x20-\x7e]{1,100}$/.test(code)) return undefined
-  const message = valueAt(json, error.message)
-  return {
-    code: withoutKeys(code),
-    message:
-      typeof message === 'string'
-        ? withoutKeys(message.slice(0, MESSAGE_READ).replaceAll(/\p{C}+/gu, ' '))
-            .slice(0, 500)
-            .toWellFormed()
-        : '',
-    kind: errorKinds.find((kind) => dialect.errors[kind]?.codes.includes(code)),
-  }
+  const told = valueAt(json, error.message)
+  const text = typeof told === 'string' ? told.slice(0, MESSAGE_READ).replaceAll(/\p{C}+/gu, ' ') : ''
+  const message = withoutKeys(text).slice(0, 500).toWellFormed()
+  return { code: withoutKeys(code), message, kind: errorKinds.find((kind) => codesOf(kind).includes(code)) }
 }
 
 /**
@@ -409,9 +402,7 @@ function scaled(value: unknown, paths: Representation & object, currency: string
   return parseScaled(String(amount), paths.counts === 'decimals' ? exponent : -exponent, currency)
 }
 
-/**
- * Whether an exponent next to an amount contradicts the dialect. By the dialect alone, 15.27 would then be read as 152.70.
- */
+/** Whether an exponent next to an amount contradicts the dialect. By the dialect alone, 15.27 would then be read as 152.70. */
 function isScaledBy(around: unknown, representation: Representation, currency: string): boolean {
   const sibling = (name: string) => (around === undefined ? undefined : (valueAt(around, name) ?? undefined))
   const exponent = sibling('exponent')

@@ -92,9 +92,8 @@ export function verify({ dialect, secrets, headers, body, nowMs }: SignedRequest
 }
 
 /**
- * Without a signed time, nothing but its body tells a repeat from news, and news may look the same: "product p1 has changed". So
- * equal bodies are one delivery only within this time, and it is acted on at the end of it: the read that it causes comes after
- * all of them, and nothing is lost. A captured delivery that is sent again and again causes one read in this time.
+ * Without a signed time, only its body tells a repeat from news, and news may look the same: "product p1 has changed". So equal
+ * bodies are one delivery only within this time, which is acted on at its end, with one read that comes after all of them.
  */
 const MOMENT_MS = 2_000
 
@@ -105,21 +104,17 @@ function leadOf(string: Exclude<Layout['string'], undefined>, timestamp: string,
 }
 
 /** The fault in the headers of a delivery; undefined when only the body can show a fault. */
-export function faultOfHeaders(
-  { signature }: Pick<Dialect, 'signature'>,
-  headers: SignedRequest['headers'],
-): HeaderFault | undefined {
+export function faultOfHeaders({ signature }: Pick<Dialect, 'signature'>, headers: Headers): HeaderFault | undefined {
   const head = readHeaders(signature, headers)
   return 'reason' in head ? head.reason : undefined
 }
 
 type HeaderFault = 'missing_signature' | 'missing_timestamp' | 'malformed'
 type Layout = Dialect['signature']
+type Headers = SignedRequest['headers']
+type Head = { parts: Parts; id: string | undefined } | { reason: HeaderFault }
 
-function readHeaders(
-  layout: Layout,
-  headers: SignedRequest['headers'],
-): { parts: Parts; id: string | undefined } | { reason: HeaderFault } {
+function readHeaders(layout: Layout, headers: Headers): Head {
   const written = only(headers[layout.header])
   if (written === undefined) return { reason: 'missing_signature' }
   const { timestamp } = layout
@@ -133,10 +128,7 @@ function readHeaders(
   return { parts, id: known }
 }
 
-/**
- * Visible ASCII, so that an ID can be logged, copied and typed. The ID is not signed: a delivery whose ID has another form is
- * still authentic, and counts as a delivery without an ID.
- */
+/** Visible ASCII, so that an ID can be logged and typed. It is not signed: an authentic delivery with another ID counts as one without. */
 const ID_FORM = /^[\x21-\x7e]{1,200}$/
 
 function eventIdIn(body: Buffer, { eventId }: SignedRequest['dialect']): string | undefined {

@@ -69,11 +69,7 @@ export async function openVault({ database, keyEncryptionKey, now }: VaultOption
   return vaultOver(keys)
 }
 
-/**
- * Checks what `openVault` checks, and writes nothing.
- *
- * @throws Failure as `openVault` does
- */
+/** Checks what `openVault` checks, and writes nothing. @throws Failure as `openVault` does */
 export async function assertKeyOpens(database: Pick<Database, 'query'>, keyEncryptionKey: Secret): Promise<void> {
   const rows = await database.query(allDataKeys())
   unwrapAll(rows, keyEncryptionKey, await keyEncryptionKeyName(database))
