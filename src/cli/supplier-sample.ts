@@ -58,13 +58,8 @@ export async function trySupplier(
 ): Promise<{ products: SupplierOffer[] } | { fault: AccessFault }> {
   let supplier: Supplier | undefined
   try {
-    supplier = createSupplier({
-      ...access,
-      now: () => Date.now(),
-      random: Math.random,
-      sleep: (ms) => sleep(ms),
-      fetchDeadlineMs: PERSON_WAITS_MS,
-    })
+    const machine = { now: () => Date.now(), random: Math.random, sleep: (ms: number) => sleep<void>(ms) }
+    supplier = createSupplier({ ...access, ...machine, fetchDeadlineMs: PERSON_WAITS_MS })
     return { products: await readProducts(supplier) }
   } catch (error) {
     return { fault: accessFault(error, access) }
@@ -125,26 +120,16 @@ const FITTING = 'See docs/fitting-a-supplier.md'
 function accessFault(error: unknown, { baseUrl, dialect: { name, headers, paths } }: SupplierAccess) {
   const said = messageOf(error)
   const what = said.replace(/^the supplier /, '')
-  const silent: Cause = [
-    'address',
-    `${baseUrl} does not answer: it ${inWords(what)}. Check the address, and that this machine may connect to it.`,
-  ]
-  const noApi: Cause = [
-    'address',
-    `${baseUrl} is not the Reseller API: it ${what}. Check the address${paths ? '' : ': it ends in /v1, where the API is'}.`,
-  ]
-  const otherDialect: Cause = [
-    'dialect',
-    `${baseUrl} refuses the request: it ${what}. Is that the Reseller API, and is ${name} its dialect? ${FITTING}.`,
-  ]
+  const silent = `${baseUrl} does not answer: it ${inWords(what)}. Check the address, and that this machine may connect to it.`
+  const where = paths ? '' : ': it ends in /v1, where the API is'
+  const noApi: Cause = ['address', `${baseUrl} is not the Reseller API: it ${what}. Check the address${where}.`]
+  const refused = `${baseUrl} refuses the request: it ${what}. Is that the Reseller API, and is ${name} its dialect?`
+  const inHeader = headers.apiKey && `in the header ${headers.apiKey}, `
   const causes: Partial<Record<FailureReason, Cause>> = {
-    unauthorized: [
-      'key',
-      `${said}. Check the key. It was sent ${headers.apiKey && `in the header ${headers.apiKey}, `}as the dialect ${name} says.`,
-    ],
-    unreachable: silent,
-    no_answer: silent,
-    unexpected_status: what.includes('answered 404') ? noApi : otherDialect,
+    unauthorized: ['key', `${said}. Check the key. It was sent ${inHeader}as the dialect ${name} says.`],
+    unreachable: ['address', silent],
+    no_answer: ['address', silent],
+    unexpected_status: what.includes('answered 404') ? noApi : ['dialect', `${refused} ${FITTING}.`],
     redirect: noApi,
     not_found: noApi,
     unreadable: error instanceof Unreadable ? ['dialect', unreadableText(error, name)] : noApi,

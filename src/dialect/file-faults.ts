@@ -11,11 +11,8 @@ export function didYouMean(name: unknown, known: readonly string[]): string {
 
 /** Says what would be right, with the allowed values, for an issue that has no message of its own. */
 export function sayWhatIsRight(issue: z.core.$ZodRawIssue): string | undefined {
-  if (issue.code === 'invalid_type') {
-    return issue.input === undefined
-      ? `missing: must be ${A[issue.expected] ?? issue.expected}`
-      : `must be ${A[issue.expected] ?? issue.expected}`
-  }
+  if (issue.code === 'invalid_type')
+    return `${issue.input === undefined ? 'missing: ' : ''}must be ${A[issue.expected] ?? issue.expected}`
   if (issue.code === 'invalid_key') return issue.issues[0]?.message
   if (issue.code === 'invalid_value') return oneOf(issue.values, issue.input)
   if (issue.code === 'invalid_union') {
@@ -130,19 +127,16 @@ function knownKeys(shape: z.core.$ZodType, at: PropertyKey[]): string[] {
   return inner ? knownKeys(inner, rest) : []
 }
 
-/** The lines of a text that is JSON. */
-export interface JsonLines {
-  /** The line in which a value begins, or what it would be in, where the text does not have it. */
-  lineOf: (path: readonly PropertyKey[]) => number
-  /** Each key that an object has twice. `JSON.parse` takes the last of them, and says nothing. */
-  twice: PlacedFault[]
-}
-
-/** Finds the lines of a text that `JSON.parse` has read. */
-export function jsonLines(text: string): JsonLines {
+/**
+ * Finds the lines of a text that `JSON.parse` has read.
+ *
+ * @returns `lineOf`: the line in which a value begins, or what it would be in, where the text does not have it. `twice`: each key
+ *   that an object has twice, of which `JSON.parse` takes the last and says nothing
+ */
+export function jsonLines(text: string) {
   const tokens = [...text.matchAll(/"(?:[^"\\]|\\.)*"|[{}[\]\n]|[^\s{}[\],:"]+/g)].map(([token]) => token)
   const lines = new Map<string, number>()
-  const twice: JsonLines['twice'] = []
+  const twice: PlacedFault[] = []
   let [at, line] = [0, 1]
   const take = (): string => {
     while (tokens[at] === '\n') [at, line] = [at + 1, line + 1]
@@ -161,7 +155,7 @@ export function jsonLines(text: string): JsonLines {
     }
   }
   read(take(), [])
-  const lineOf: JsonLines['lineOf'] = (path) =>
+  const lineOf = (path: readonly PropertyKey[]): number =>
     lines.get(path.map(String).join('\0')) ?? (path.length === 0 ? 1 : lineOf(path.slice(0, -1)))
   return { lineOf, twice }
 }

@@ -410,7 +410,7 @@ function checkPaging(dialect: Dialect, sample: Sample): Judged[] {
   const rows = findList(products.json, dialect)?.value ?? []
   if (limit === null) {
     const value = `GET /products gives products only without ${paging.page}=${paging.first} and ${paging.limit}=${paging.limitDefault}`
-    return ['page', 'limit', 'first', 'limitMax'].map((name) => unreadable(`paging.${name}`, value))
+    return ['paging.page', 'paging.limit', 'paging.first', 'paging.limitMax'].map((fact) => unreadable(fact, value))
   }
   const total = paging.total === null ? undefined : asCount(valueAt(pageOf(products, dialect), paging.total))
   const [fact, asked] = ['paging.limitMax', `asked for ${paging.limitMax}, ${rows.length} came`]
@@ -432,10 +432,10 @@ function checkPaging(dialect: Dialect, sample: Sample): Judged[] {
   if (!second) return found
   const { size, length, index, value } = secondPage('products', products, second, dialect)
   if (length > size) return [differs('paging.limit', `asked for ${size} by ${paging.limit}, ${length} came`), ...found]
-  const proven = ['limit']
-  if (index === size) proven.push('page', paging.kind === 'cursor' ? 'next' : 'first')
-  if (index === size && paging.kind !== undefined) proven.push('kind')
-  found.push(...proven.map((name) => read(`paging.${name}`, 'it works')))
+  const proven = ['paging.limit']
+  if (index === size) proven.push('paging.page', paging.kind === 'cursor' ? 'paging.next' : 'paging.first')
+  if (index === size && paging.kind !== undefined) proven.push('paging.kind')
+  found.push(...proven.map((fact) => read(fact, 'it works')))
   if (index === size || index === -1) return found
   if (paging.kind === 'cursor' || paging.kind === 'offset')
     return [...found, { ...pageFault(dialect, second), value, hint: 'do the settings of paging fit?' }]

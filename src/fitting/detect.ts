@@ -1,8 +1,7 @@
 import { createHmac, type KeyObject, timingSafeEqual } from 'node:crypto'
 import { type Dialect, SECRET_ALONE } from '../dialect/dialect.ts'
 import { Secret } from '../secret.ts'
-import { asInstant } from '../supplier/records.ts'
-import { signingKey, verify } from '../supplier/signature.ts'
+import { readTimestamp, signingKey, verify } from '../supplier/signature.ts'
 
 type Layout = Dialect['signature']
 
@@ -19,12 +18,9 @@ export type Detection =
   | { fits: false; why: string; tried: number }
 
 /**
- * Finds out how a delivery is signed: tries every header as the signature, alone or as a list, in every encoding and with
- * any prefix, as SHA-256 and SHA-512, under the secret as text and as base64, over every string that a dialect can name, with every
- * timestamp and ID of the delivery. It also looks for a header that has the secret itself.
- *
- * No delivery shows two of the settings: the tolerance is by default that of the default dialect, and the header of a delivery
- * ID that is not signed is found by its name. The MAC and the verifier of the running service prove all others.
+ * Finds out how a delivery is signed: tries every header and every way in which a dialect can say that it is signed, and looks for
+ * a header that has the secret itself. No delivery shows two of the settings: the tolerance is that of the default dialect, and the
+ * header of a delivery ID that is not signed is found by its name. The verifier of the running service proves all others.
  *
  * @param secret the signing secret of the webhook, as its UTF-8 bytes
  */
@@ -34,9 +30,10 @@ export function detectSignature(delivery: CapturedDelivery, secret: KeyObject, t
   const keys = keysOf(secret)
   const prove = (signature: Layout, key: KeyObject, nowMs: number) => {
     // A header that can be parted in several ways is one finding: the widest part is tried first.
-    const { separator: _separator, prefix: _prefix, ...rest } = signature
-    const same = JSON.stringify(rest)
-    if (!found.has(same) && isRead(signature, delivery, key, nowMs)) found.set(same, signature)
+    const same = JSON.stringify({ ...signature, separator: null, prefix: '' })
+    // The verifier decides: a layout that it would refuse does not fit.
+    const read = { dialect: { signature, eventId: null }, secrets: [key], ...delivery, nowMs }
+    if (!found.has(same) && verify(read).valid) found.set(same, signature)
   }
   for (const { header, separator, timestamps, signatures } of candidatesOf(delivery.headers)) {
     shaped += signatures.length
@@ -140,13 +137,13 @@ function* candidatesOf(headers: CapturedDelivery['headers']): Generator<Candidat
 
 /** From 2001 to 2286, seconds have ten digits, milliseconds thirteen. @param header undefined in the signature's header */
 function timestampIn(text: string, header?: string): Timestamp[] {
-  const [, field, instant = ''] = /^(?:([a-z]+)=)?([1-9](?:\d{9}|\d{12})|\d{4}-\d\d-\d\dT\S+)$/.exec(text) ?? []
+  const [, field = '', instant = ''] = /^(?:([a-z]+)=)?([1-9](?:\d{9}|\d{12})|\d{4}-\d\d-\d\dT\S+)$/.exec(text) ?? []
   const unit = instant.includes('T') ? 'iso' : instant.length === 10 ? 's' : 'ms'
-  const ms = unit === 'iso' ? asInstant({ instants: 'iso' })(instant) : Number(instant) * (unit === 's' ? 1_000 : 1)
-  if (instant === '' || ms === undefined || (field === undefined) === (header === undefined)) return []
-  const location: Timestamp['location'] =
-    header === undefined ? { in: 'signature', field: field ?? '' } : { in: 'header', header }
-  return [{ location, unit, text: instant, ms }]
+  const ms = readTimestamp(instant, unit)
+  if (ms === undefined || (field === '') === (header === undefined)) return []
+  return [
+    { location: header === undefined ? { in: 'signature', field } : { in: 'header', header }, unit, text: instant, ms },
+  ]
 }
 
 /** A text that ends in 32 or 64 encoded bytes, after nothing or after a word and its sign: `sha256=`, `v1,` or `hs256:`. */
@@ -171,11 +168,6 @@ const ID_NAME = /\b(?:delivery|message|msg)(?:-?id)?$|\b(?:event|webhook)-?id$/
 function idHeaderOf(headers: CapturedDelivery['headers'], used: string[]): string | null {
   const named = Object.keys(headers).filter((name) => ID_NAME.test(name) && !used.includes(name))
   return named.find((name) => /^[\x21-\x7e]{1,200}$/.test(headers[name]?.join() ?? '')) ?? null
-}
-
-/** The verifier decides: a layout that it would refuse does not fit. */
-function isRead(signature: Layout, { headers, body }: CapturedDelivery, secret: KeyObject, nowMs: number): boolean {
-  return verify({ dialect: { signature, eventId: null }, secrets: [secret], headers, body, nowMs }).valid
 }
 
 function whyNot(shaped: number, dated: number): string {

@@ -71,9 +71,8 @@ export const openSecret = (vault: Vault, { id, secret, keyId }: Webhook, form?: 
 /** A secret that was kept before the dialect said base64 fits nothing any more: it must not keep the service from starting. */
 function keysOf(vault: Vault, row: Webhook, { signature }: Dialect) {
   const text = openSecret(vault, row)
-  if (signature.secret !== 'base64') return [text]
   try {
-    return [openSecret(vault, row, 'base64')]
+    return [signature.secret === 'base64' ? openSecret(vault, row, 'base64') : text]
   } catch {
     return []
   }
@@ -84,10 +83,8 @@ function keysOf(vault: Vault, row: Webhook, { signature }: Dialect) {
  *
  * @throws Failure `invalid` when the secret of a webhook cannot be used
  */
-export async function supplierSources(
-  { db, vault }: Pick<Context, 'db' | 'vault'>,
-  dialect: Dialect,
-): Promise<Source[]> {
+export async function supplierSources(context: Pick<Context, 'db' | 'vault'>, dialect: Dialect): Promise<Source[]> {
+  const { db, vault } = context
   const rows = await db.query(allWebhooks())
   const newest = rows.findLast(({ retiredAt }) => retiredAt === null)?.id
   return rows.map((row) => {

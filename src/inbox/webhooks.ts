@@ -60,7 +60,12 @@ export async function createWebhook(
   const path = !first || existing.some((webhook) => webhook.path === '') ? newId().slice(-12) : ''
   const url = urlOf(publicUrl, path)
   const { webhook, events, secret } = await supplier.createWebhook({ url, events: [...eventNames] })
-  assertUsable(secret, dialect)
+  try {
+    signingKey(secret, dialect.signature.secret)
+  } catch (cause) {
+    // It must not be stored, because every later start would fail.
+    throw new Failure('unavailable', 'the supplier gave a signing secret that is too weak to be used', { cause })
+  }
   return keep(deps, { id: webhook.id, path, url, events }, secret, { actor, action: 'webhook.create' })
 }
 
@@ -95,13 +100,9 @@ export async function addWebhook(deps: CheckDeps, publicUrl: string, secret: Sec
   const path = pathByHand(existing)
   const url = urlOf(publicUrl, path)
   // Where the supplier lists its webhooks, it has an id for this one. Without it the check would take it for a stranger.
-  const listed =
-    pathsOf(dialect).webhooks === null
-      ? []
-      : await supplier.webhooks().then(
-          ({ items }) => items,
-          () => [],
-        )
+  const none = { items: [] }
+  const listing = pathsOf(dialect).webhooks === null ? none : await supplier.webhooks().catch(() => none)
+  const listed: { id: string; url: string }[] = listing.items
   const id = listed.find((one) => one.url === url && existing.every((row) => row.id !== one.id))?.id ?? newId()
   return keep(deps, { id, path, url, events: [] }, secret, { actor, action: 'webhook.add' })
 }
@@ -147,15 +148,6 @@ export async function retireWebhook(
   throw conflict('not_replaced', `no webhook has taken over from ${id} yet: rotate first`)
 }
 
-/** Checks that the verifier accepts a secret. A refused secret must not be stored, because every later start would fail. */
-function assertUsable(secret: Secret, { signature }: WebhookDeps['dialect']): void {
-  try {
-    signingKey(secret, signature.secret)
-  } catch (cause) {
-    throw new Failure('unavailable', 'the supplier gave a signing secret that is too weak to be used', { cause })
-  }
-}
-
 export interface CheckDeps extends WebhookDeps {
   supplier: Pick<Supplier, 'createWebhook' | 'webhooks'>
   /** The address where the supplier reaches this service; null when the supplier cannot reach it. */
@@ -189,10 +181,7 @@ export async function checkWebhooks(deps: CheckDeps) {
   const [theirs, before] = await Promise.all([supplier.webhooks(), unheldWebhooks(db)])
   const ids = new Set(held.map(({ id }) => id))
   const bases = [publicUrl?.replace(/\/+$/, ''), ...held.map(({ url }) => baseOf(url))]
-  const leadsHere = (url: string): boolean => {
-    const base = baseOf(url)
-    return base !== undefined && bases.includes(base)
-  }
+  const leadsHere = (url: string): boolean => baseOf(url) !== undefined && bases.includes(baseOf(url))
   const at = now()
   const there = new Set(theirs.items.map(({ id }) => id))
   const live = held.filter(({ retiredAt }) => retiredAt === null)
@@ -238,16 +227,11 @@ function baseOf(url: string): string | undefined {
 }
 
 /** Makes the alert about a webhook whose secret we do not hold: once for each webhook, however often webhooks are compared. */
-const unheldAlert = (deps: CheckDeps, id: string, url: string) =>
-  enqueueAlert(deps, {
-    type: 'webhook_unheld',
-    occasion: id,
-    payload: {
-      note: 'a webhook at the supplier leads here under a secret that is not held: remove it in the pages of the supplier',
-      webhook: id,
-      url,
-    },
-  })
+function unheldAlert(deps: CheckDeps, id: string, url: string) {
+  const note =
+    'a webhook at the supplier leads here under a secret that is not held: remove it in the pages of the supplier'
+  return enqueueAlert(deps, { type: 'webhook_unheld', occasion: id, payload: { note, webhook: id, url } })
+}
 
 /** What people do with webhooks, one after the other. */
 export type WebhookActions = ReturnType<typeof webhookActions>
@@ -270,18 +254,10 @@ export function webhookActions({ inbox, ...deps }: CheckDeps & { inbox: Pick<Inb
     })
   }
   return {
-    create: async (url: string | undefined, actor: string) => {
-      const publicUrl = address(url)
-      return inTurn(() => createWebhook(deps, publicUrl, actor))
-    },
-    rotate: async (url: string | undefined, actor: string) => {
-      const publicUrl = address(url)
-      return inTurn(() => rotateWebhook(deps, publicUrl, actor))
-    },
-    add: async ({ secret, url }: { secret: string; url?: string | undefined }, actor: string) => {
-      const publicUrl = address(url)
-      return inTurn(() => addWebhook(deps, publicUrl, new Secret(secret), actor))
-    },
+    create: (url: string | undefined, actor: string) => inTurn(async () => createWebhook(deps, address(url), actor)),
+    rotate: (url: string | undefined, actor: string) => inTurn(async () => rotateWebhook(deps, address(url), actor)),
+    add: ({ secret, url }: { secret: string; url?: string | undefined }, actor: string) =>
+      inTurn(async () => addWebhook(deps, address(url), new Secret(secret), actor)),
     retire: (id: string, actor: string) => inTurn(() => retireWebhook(deps, id, actor)),
     check: () => inTurn(() => checkWebhooks(deps)),
   }

@@ -70,10 +70,9 @@ const SERVED: Record<string, unknown> = {
 
 function refuseUnserved(dialect: Dialect): void {
   const words = Object.keys(SERVED).filter((word) => ![undefined, SERVED[word]].includes(valueAt(dialect, word)))
-  if (words.length === 0) return
-  const named = words.map((word) => `\`${word}\``).join(', ')
-  const message = `the sandbox does not serve ${named} of the dialect ${dialect.name}: it speaks the Reseller API v1.1 alone`
-  throw new Failure('invalid', message)
+  const named = `${words.map((word) => `\`${word}\``).join(', ')} of the dialect ${dialect.name}`
+  const message = `the sandbox does not serve ${named}: it speaks the Reseller API v1.1 alone`
+  if (words.length > 0) throw new Failure('invalid', message)
 }
 
 /** @throws Failure `invalid` for a dialect with words that the sandbox does not serve */

@@ -332,8 +332,10 @@ export function orderBody(dialect: Dialect, expected: ExpectedOrder, terms: Orde
   const { quantity } = expected
   assert(Number.isSafeInteger(quantity) && quantity > 0, 'a quantity is a whole number above zero')
   if (dialect.orderBody) return filled(dialect.orderBody, valuesOf(dialect, expected, terms))
-  const names = Object.entries(dialect.orderRequest) as [keyof ExpectedOrder, string][]
-  return `{${names.map(([field, name]) => `${JSON.stringify(name)}:${JSON.stringify(expected[field])}`).join(',')}}`
+  const written = (['productId', 'quantity', 'externalOrderId'] as const).map(
+    (field) => `${JSON.stringify(dialect.orderRequest[field])}:${JSON.stringify(expected[field])}`,
+  )
+  return `{${written.join(',')}}`
 }
 
 /** Returns each value of an order as JSON; undefined where it cannot be written. No value ever is a floating-point number. */

@@ -2,7 +2,8 @@
 import type { Dialect } from '../dialect/dialect.ts'
 import { counted } from '../domain/figures.ts'
 import { Failure, messageOf } from '../errors.ts'
-import type { Supplier } from './client.ts'
+import type { PageQuery, Supplier } from './client.ts'
+import type { Page } from './read.ts'
 
 /** No order has this reference: if the supplier honours its filter, the filter finds nothing. */
 const NO_REFERENCE = 'quayside-doctor-no-such-reference'
@@ -50,14 +51,7 @@ export async function readLists(supplier: Supplier, dialect: Dialect, now: numbe
 }
 
 const readerOf =
-  (
-    list: (query: { page: number; limit?: number; cursor?: string }) => Promise<{
-      items: { id?: string; productId?: string }[]
-      unreadable: unknown[]
-      total?: number
-      next?: string
-    }>,
-  ): List['read'] =>
+  (list: (query: PageQuery) => Promise<Page<{ id?: string; productId?: string }>>): List['read'] =>
   async (page, how) => {
     const { items, unreadable, total, next } = await list({ page, ...how })
     return { rows: items.length + unreadable.length, total, first: items[0]?.id ?? items[0]?.productId, next }
@@ -134,11 +128,8 @@ async function readBehind({ name, read, report }: List, page: number): Promise<L
 }
 
 /** Whether the filter by reference finds an order that is there. Only then does an empty answer of the filter prove anything. */
-async function proveFilter(
-  supplier: Supplier,
-  { orders: { externalOrderId: name } }: Dialect,
-  report: ListReport,
-): Promise<'finds' | 'misses' | 'untried' | 'none'> {
+async function proveFilter(supplier: Supplier, { orders }: Dialect, report: ListReport): Promise<Proof> {
+  const { externalOrderId: name } = orders
   if (name === null) return 'none'
   const { items } = await supplier.orders({ page: 1 })
   const known = items.find((order) => order.externalOrderId)
@@ -146,10 +137,10 @@ async function proveFilter(
   const found = await supplier.orders({ page: 1, externalOrderId: known.externalOrderId })
   if (found.items.some((order) => order.id === known.id)) return 'finds'
   const what = `the filter ${name} does not find order ${known.id} by its reference`
-  const fix = 'find the right name of orders.externalOrderId in the dialect, or put it to null'
-  report('fail', what, fix)
+  report('fail', what, 'find the right name of orders.externalOrderId in the dialect, or put it to null')
   return 'misses'
 }
+type Proof = 'finds' | 'misses' | 'untried' | 'none'
 
 /** Whether the supplier honours filters, and whether its count of a filtered list is as the dialect says. */
 async function checkFilter(
@@ -162,12 +153,8 @@ async function checkFilter(
   if (!orders || orders.rows === 0) return orders !== undefined
   const name = names.externalOrderId ?? names.from
   if (name === null) return true
-  const none = await readerOf(({ page }) =>
-    supplier.orders({
-      page,
-      ...(names.externalOrderId === null ? { from: now + AHEAD_MS } : { externalOrderId: NO_REFERENCE }),
-    }),
-  )(1)
+  const filter = names.externalOrderId === null ? { from: now + AHEAD_MS } : { externalOrderId: NO_REFERENCE }
+  const none = await readerOf(({ page }) => supplier.orders({ page, ...filter }))(1)
   if (none.rows > 0) {
     const fix = `put the filter ${name} to null under orders in the dialect, or find its right name`
     report('warn', `the supplier ignores the filter ${name} of its orders`, fix)
@@ -176,9 +163,7 @@ async function checkFilter(
   if (none.total === undefined) return true
   const isFiltered = none.total === 0
   if (isFiltered === paging.totalFiltered) return true
-  const what = isFiltered
-    ? 'the count of a filtered list is of that list'
-    : 'the count of a filtered list is of all orders'
+  const what = `the count of a filtered list is of ${isFiltered ? 'that list' : 'all orders'}`
   report(isFiltered ? 'warn' : 'fail', what, `put paging.totalFiltered to ${isFiltered} in the dialect`)
   return false
 }

@@ -121,12 +121,8 @@ const CONNECT_TIMEOUT_MS = 5_000
 const HEADERS_MAX_BYTES = 16 * 1024
 
 /**
- * Connections to the supplier.
- *
- * Sockets that were idle for more than a second are not used again. A server closes idle sockets, and a request on a closing
- * socket is lost, which costs an order a look-up. HTTP/2 is off, because undici may move its requests to another connection.
- *
- * @param connections most sockets at once
+ * Connections to the supplier. A socket that was idle for more than a second is not used again: a server closes idle sockets, and a
+ * request on a closing socket is lost. HTTP/2 is off, because undici may move its requests to another connection.
  */
 export const openAgent = (connections: number): Agent =>
   new Agent({

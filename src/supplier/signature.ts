@@ -214,7 +214,7 @@ function decode(encoded: string, { string, mac = 'sha256', encoding }: Layout): 
 }
 
 /** Reads exactly the digits of an instant of this century; `Number` alone would accept `0x…`, `1e9` and the empty text. */
-function readTimestamp(text: string, unit: Layout['timestampUnit']): number | undefined {
+export function readTimestamp(text: string, unit: Layout['timestampUnit']): number | undefined {
   if (unit === 'iso') return asInstant({ instants: 'iso' })(text)
   if (unit === 's') return /^[1-9]\d{9}$/.test(text) ? Number(text) * 1_000 : undefined
   return /^[1-9]\d{12}$/.test(text) ? Number(text) : undefined
