@@ -67,12 +67,7 @@ const BATCH = 100
 /** Does the dry run to its end, and reports every event but `start`. */
 export async function dryRun({ catalogue, stores, run, most, report }: DryRunParts): Promise<void> {
   const { db, now } = catalogue
-  const state: DryRunState = {
-    run,
-    costFaults: 0,
-    fieldsUnreadable: null,
-    listings: 0,
-  }
+  const state: DryRunState = { run, costFaults: 0, fieldsUnreadable: null, listings: 0 }
   const doubt = (page: number | null, message: string, requestId: string | null = null) =>
     report({ type: 'doubt', page, message, requestId }, state)
   const progress = (listings: number) => report({ type: 'progress', ...progressOf(state.run, listings) }, state)

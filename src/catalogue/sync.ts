@@ -230,10 +230,7 @@ async function finish(catalogue: Catalogue, reading: SyncReading): Promise<void>
     reading.run = await markMissing(catalogue, run)
     reading.stored = reading.run
   }
-  await store(catalogue, reading, {
-    state: endStateOf(run),
-    finishedAt: catalogue.now(),
-  })
+  await store(catalogue, reading, { state: endStateOf(run), finishedAt: catalogue.now() })
 }
 
 const PAGE_SIZE = 'catalogue_page_size'

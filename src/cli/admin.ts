@@ -131,10 +131,7 @@ an operator makes links for operators and viewers, one of an admin for all.`,
   {
     command: 'people remove',
     about: 'end every session and every unused link of a person',
-    options: {
-      '--name <name>': { about: 'whose', required: true },
-      '--reason <text>': 'for the audit log',
-    },
+    options: { '--name <name>': { about: 'whose', required: true }, '--reason <text>': 'for the audit log' },
     call: 'POST /console/people/remove',
     body: ['name', 'reason'],
     text: ({ name }) => `${cell(name)} is signed out everywhere, and no link signs ${cell(name)} in.\n`,

@@ -50,10 +50,7 @@ export const alerts: CommandRow[] = [
   {
     command: 'alerts mute <id>',
     about: 'send nothing of its kind about its subject for a while',
-    options: {
-      '--hours <count>': { about: 'for how long, 1-720', fallback: 24, parse: wholeOf('hours') },
-      ...REASON,
-    },
+    options: { '--hours <count>': { about: 'for how long, 1-720', fallback: 24, parse: wholeOf('hours') }, ...REASON },
     call: 'POST /alerts/:id/mute',
     body: ['hours', 'reason'],
     text: ({ type, mutedUntil }, { io, args }) =>

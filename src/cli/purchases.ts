@@ -110,10 +110,7 @@ export const purchases: CommandRow[] = [
 const watchText = (id: string | undefined): string => `Watch it: ${commandLine(`purchases show ${id}`)}\n`
 
 /** The options that a release needs, by the reason of the hold. Without them the purchase would be held again. */
-const releaseOptions: Record<string, string> = {
-  ceiling: ' --ceiling <amount>',
-  spend_cap: ' --override-spend-cap',
-}
+const releaseOptions: Record<string, string> = { ceiling: ' --ceiling <amount>', spend_cap: ' --override-spend-cap' }
 
 /** Returns the command by which a person can decide on the purchase; undefined when there is nothing to decide. */
 function nextOf({ id, state, holdReason }: Purchase): string | undefined {

@@ -71,12 +71,7 @@ ${sectionsText(faultSections()).trimEnd()}`,
     ],
     run: setFault,
   },
-  {
-    command: 'sandbox fault clear',
-    about: 'clear all faults',
-    options: shared,
-    run: clearFaults,
-  },
+  { command: 'sandbox fault clear', about: 'clear all faults', options: shared, run: clearFaults },
 ]
 
 /** Returns the flag of an option: `delayMs` becomes `--delay-ms`. */

@@ -152,11 +152,7 @@ function givenAnswers(kind: ShopKind, questions: ShopQuestions, options: AddOpti
   if (faults.length > 0) {
     throw new Failure('invalid', 'nothing was written: some answers are missing or wrong', { fields: faults })
   }
-  return {
-    ...(address && 'url' in address ? { url: address.url } : {}),
-    ...(credentials && { credentials }),
-    settings,
-  }
+  return { ...(address && 'url' in address ? { url: address.url } : {}), ...(credentials && { credentials }), settings }
 }
 
 interface MetShop extends ShopAnswers, ShopStanding {

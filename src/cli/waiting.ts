@@ -68,10 +68,7 @@ function linesText(items: Line[], call: Call): string {
     const about = sentence(
       `${cell(number ?? reference)}: ${plain([wordOf(waitLabels, cause), detail].filter(Boolean).join('; '))}`,
       call.width,
-      {
-        lead: '  ',
-        hang: 4,
-      },
+      { lead: '  ', hang: 4 },
     )
     return command === undefined ? [] : [`${about}    ${commandLine(command)}\n`]
   })

@@ -18,12 +18,7 @@ const channelShape = z.discriminatedUnion(
   [
     z.strictObject({ kind: z.literal('webhook'), least }),
     z.strictObject({ kind: z.literal('slack'), least }),
-    z.strictObject({
-      kind: z.literal('email'),
-      least,
-      from: mailAddress,
-      to: z.array(mailAddress).min(1).max(50),
-    }),
+    z.strictObject({ kind: z.literal('email'), least, from: mailAddress, to: z.array(mailAddress).min(1).max(50) }),
   ],
   { unionFallback: true },
 )

@@ -56,18 +56,12 @@ export const configShape = z.strictObject({
   stores: z.array(storeShape),
   /** Exchange rates, from the supplier's currency to that of a store and back. No rate is derived from another rate. */
   rates: ratesShape,
-  listen: section({
-    host: host.default('127.0.0.1'),
-    port: port.default(8080),
-  }),
+  listen: section({ host: host.default('127.0.0.1'), port: port.default(8080) }),
   /** The pages for people, on a listener of their own. */
   console: section({
     /** Where the console listens; null: there is no console. */
     listen: z
-      .strictObject({
-        host: host.default('127.0.0.1'),
-        port: port.default(8081),
-      })
+      .strictObject({ host: host.default('127.0.0.1'), port: port.default(8081) })
       .nullable()
       .prefault({}),
     /** The address of the proxy with TLS through which people reach the console; null: they use loopback. */

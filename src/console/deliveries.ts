@@ -61,9 +61,7 @@ export const deliveriesPage = listPage({
     items.length > 0 && section('replay-h', 'Actions', forOperators('Replay', visit, replayForm(visit, '/deliveries'))),
   file: ({ call, query }) =>
     call('exportDeliveries', { query: { state: query.get('state'), event: query.get('event'), ...timesOf(query) } }),
-  actions: {
-    replay: byOperator(replaySelected('/deliveries')),
-  },
+  actions: { replay: byOperator(replaySelected('/deliveries')) },
 })
 
 function headline({ counts: { deliveries, upTo }, refusedDeliveries }: StatusView): Html {

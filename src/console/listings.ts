@@ -38,10 +38,7 @@ export const listingsPage = listPage<ListedBy>({
   ask: ({ query }, status) => {
     const [store, state, search] = [storeOf(query, status), query.get('state'), query.get('q')]
     if (store === '') return undefined
-    return {
-      path: { store },
-      query: state === PROBLEMS ? {} : search ? { search } : { state },
-    }
+    return { path: { store }, query: state === PROBLEMS ? {} : search ? { search } : { state } }
   },
   headline: (seen) => {
     const { store, name } = wordsOf(seen)

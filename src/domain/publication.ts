@@ -176,10 +176,7 @@ const isUnder = ({ priceMinor, currency }: ListingContent, floor: Floor): boolea
 const pushed = (
   decision: DecisionBase & { content: ListingContent },
   { known, settled }: ListingFacts,
-): ListingDecision => ({
-  ...decision,
-  push: !settled || known === null || !isSame(known, decision.content),
-})
+): ListingDecision => ({ ...decision, push: !settled || known === null || !isSame(known, decision.content) })
 
 const isSame = (one: ListingContent, other: ListingContent): boolean =>
   (Object.keys(other) as (keyof ListingContent)[]).every((field) => one[field] === other[field])

@@ -88,11 +88,7 @@ const sendingRows = [
   row('found', notAccepted, 'found', (facts, { orders }) => {
     const [order, ...others] = undecided(orders)
     if (!order?.agrees || order.ofAnotherLine || others.length > 0) return undefined
-    return {
-      next: 'accepted',
-      set: { supplierOrderId: order.id, ...notHeld(facts) },
-      effects: ['read_now'],
-    }
+    return { next: 'accepted', set: { supplierOrderId: order.id, ...notHeld(facts) }, effects: ['read_now'] }
   }),
   review('found_one_that_disagrees', notAccepted, 'found', (facts, { orders }) => {
     const [order, ...others] = undecided(orders)
@@ -152,11 +148,7 @@ const sendingRows = [
 
   row('accepted', ['sending'], 'answer', (_, { answer }) => {
     if (answer.outcome !== 'accepted' || !answer.agrees) return undefined
-    return {
-      next: 'accepted',
-      set: { supplierOrderId: answer.orderId },
-      effects: answer.isOpen ? [] : ['read_now'],
-    }
+    return { next: 'accepted', set: { supplierOrderId: answer.orderId }, effects: answer.isOpen ? [] : ['read_now'] }
   }),
   row('not_executed', ['sending'], 'answer', (facts, { answer, notBefore }) => {
     if (answer.outcome !== 'not_executed' || facts.maybeChargedAt !== null) return undefined

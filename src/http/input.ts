@@ -231,9 +231,7 @@ export const decisionBody = fields({
       fault('overrideSpendCap', 'goes with the decision buy_again alone')
     }
   })
-  .meta({
-    examples: [{ decision: 'close', reason: 'the customer was refunded' }],
-  })
+  .meta({ examples: [{ decision: 'close', reason: 'the customer was refunded' }] })
 export const claimStates = ['open', 'ended'] as const
 export const claimBody = fields({
   ordinal: whole(1, 10_000)
@@ -257,9 +255,7 @@ export const reasonBody = reasonOnly('sold by hand')
 export const approvalBody = fields({
   price: decimal('decimal text such as "23.99"').describe('The `wantedPrice` that was shown'),
   reason: reason(),
-}).meta({
-  examples: [{ price: '23.99', reason: 'the supplier confirmed it' }],
-})
+}).meta({ examples: [{ price: '23.99', reason: 'the supplier confirmed it' }] })
 export const linkBody = fields({
   productId: text(200, "The offer, by the supplier's id of the product; or `offerSku`").optional(),
   offerSku: text(200, "The offer, by the supplier's SKU, if one offer has it; or `productId`").optional(),

@@ -110,12 +110,7 @@ export function openApiDocument(operations: Operation[]) {
   return createDocument(
     {
       openapi: '3.1.0',
-      info: {
-        title: 'Quayside',
-        version: '1',
-        description: guide,
-        license: { name: 'MIT', identifier: 'MIT' },
-      },
+      info: { title: 'Quayside', version: '1', description: guide, license: { name: 'MIT', identifier: 'MIT' } },
       servers: [{ url: '/api/v1' }],
       tags: Object.entries(groups).map(([name, { description }]) => ({ name, description })),
       paths,
@@ -178,10 +173,7 @@ const Failed = z
     }),
     request_id: z.string().nullable().describe('The log has the request under it; as in X-Request-Id'),
   })
-  .meta({
-    id: 'Failed',
-    examples: [failureExample],
-  })
+  .meta({ id: 'Failed', examples: [failureExample] })
 
 const bearer = (description: string) => ({ type: 'http' as const, scheme: 'bearer', description })
 const securitySchemes = {

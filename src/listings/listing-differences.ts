@@ -118,13 +118,7 @@ function reasonsOf(
   const counted = published.stock === content.stock && published.available === content.available
   const stock = counted ? (published.steps.at(-1)?.detail ?? '') : withdrawn
   const price = (floorWins ? detailOf('floor') : rule) ?? withdrawn
-  return {
-    price,
-    compareAt: detailOf('compare_at') ?? price,
-    currency,
-    stock,
-    available: stock,
-  }
+  return { price, compareAt: detailOf('compare_at') ?? price, currency, stock, available: stock }
 }
 
 /** Returns a state change only where the listing is or was held. To become synced after a push is no news. */

@@ -114,12 +114,7 @@ async function publishBatch(publisher: Publisher, store: SellingStore, to: To): 
   }
   await db.commit(before)
   const outcome = await pushListings(publisher, to, pushes)
-  await recordPushes(publisher, store.id, {
-    pushes,
-    outcome,
-    done: work.done,
-    attempts: standing?.attempts ?? 0,
-  })
+  await recordPushes(publisher, store.id, { pushes, outcome, done: work.done, attempts: standing?.attempts ?? 0 })
   return 1
 }
 

@@ -62,10 +62,7 @@ export async function readVariants(
     ...putListings(rows),
     ...insertListingPrices(prices),
     ...enqueuePublications([{ id: store }], productIds, { newId: publisher.newId, now, cause: 'variants' }),
-    putStoreReading(store, {
-      variantsCursor: page.next,
-      ...(variantsCursor === null && { variantsReadAt: began }),
-    }),
+    putStoreReading(store, { variantsCursor: page.next, ...(variantsCursor === null && { variantsReadAt: began }) }),
   ])
   if (prices.length > 0) log.warn('listings.priced_in_shop', { store, count: prices.length, id: prices[0]?.variant })
   if (page.next === null) log.info('variants.read', { store })

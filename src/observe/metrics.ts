@@ -108,10 +108,7 @@ const gauges: Record<string, GaugeSource> = {
     help: '0 while no process is known to be the worker: nothing is bought, read or handed over',
     read: ({ workerPresent }) => [[workerPresent ? 1 : 0]],
   },
-  frozen: {
-    help: '1 while buying is frozen',
-    read: ({ freeze }) => [[freeze ? 1 : 0]],
-  },
+  frozen: { help: '1 while buying is frozen', read: ({ freeze }) => [[freeze ? 1 : 0]] },
   unreadable_answers: {
     help: 'Kinds of answers of the supplier that cannot be read now; the status names each',
     read: ({ unreadable }) => [[unreadable.length]],

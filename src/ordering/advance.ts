@@ -147,11 +147,7 @@ export async function moveBy(ordering: Ordering, loaded: Loaded, given: Given): 
   })
   if (!decision) {
     const same = reading !== undefined && reading.order.statusWord === purchase.supplierStatus
-    return {
-      moved: undefined,
-      changes: same || ROUTINE.has(input.type) ? [] : [evidence],
-      committed: () => {},
-    }
+    return { moved: undefined, changes: same || ROUTINE.has(input.type) ? [] : [evidence], committed: () => {} }
   }
   const decided = await decidedColumns(ordering, loaded, input)
   const nextGeneration = { ...decided, ...given.nextGeneration }

@@ -672,8 +672,5 @@ function ownEnd({ state, cancelRequestedAt, deadlineAt, failureCode, failureMess
   if (state === 'cancelled' && now >= deadlineAt) {
     return { code: 'deadline', message: 'could not be bought before its deadline' }
   }
-  return {
-    code: failureCode ?? state,
-    message: failureMessage ?? 'the supplier could not deliver this line',
-  }
+  return { code: failureCode ?? state, message: failureMessage ?? 'the supplier could not deliver this line' }
 }

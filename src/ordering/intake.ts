@@ -220,10 +220,7 @@ function assertFewParts({ dialect }: Ordering, input: OrderInput, offers: Map<In
     const most = units(dialect.quantityMax)
     const message = `makes too many purchases: the supplier sells at most ${most} at once, and one order may make at most ${PARTS_MAX}; split the order into several`
     const field = `lines.${index}.quantity`
-    throw new Failure('invalid', `${field}: ${message}`, {
-      reason: 'too_many_purchases',
-      fields: [{ field, message }],
-    })
+    throw new Failure('invalid', `${field}: ${message}`, { reason: 'too_many_purchases', fields: [{ field, message }] })
   }
 }
 

@@ -27,10 +27,7 @@ export const openingsOf = (reveals: readonly KeyReveal[]): Opening[] =>
 /** @returns the page, undefined for an order without one, and the keys that were opened there */
 export async function keysPageOf(db: Pick<Database, 'query'>, orderId: string) {
   const [page, reveals] = await Promise.all([first(db, keyPageOfOrder(orderId)), db.query(revealsOfOrder(orderId))])
-  return {
-    keysPage: page && { madeAt: page.createdAt, withdrawnAt: page.withdrawnAt },
-    openings: openingsOf(reveals),
-  }
+  return { keysPage: page && { madeAt: page.createdAt, withdrawnAt: page.withdrawnAt }, openings: openingsOf(reveals) }
 }
 
 /**

@@ -126,11 +126,7 @@ export const controls: readonly Control[] = [
     status: 201,
     run: ({ faults }, { body }) => faults.add(readFault(body)),
   },
-  {
-    call: 'DELETE /faults',
-    does: 'clears all faults',
-    run: ({ faults }) => faults.clear(),
-  },
+  { call: 'DELETE /faults', does: 'clears all faults', run: ({ faults }) => faults.clear() },
 ]
 
 function decide(change: (world: World, order: Order) => Order | undefined): Control['run'] {

@@ -28,11 +28,7 @@ export const faultTable = {
   'error-before': { of: 'request', does: 'answers with an error and runs nothing', options: ['kind'] },
   'error-after': { of: 'request', does: 'runs the request, then answers with an error', options: ['kind'] },
   slow: { of: 'request', does: 'answers late', options: ['delayMs', 'stage'] },
-  'rate-limit': {
-    of: 'request',
-    does: 'answers 429 and runs nothing',
-    options: ['retryAfter', 'retryAfterForm'],
-  },
+  'rate-limit': { of: 'request', does: 'answers 429 and runs nothing', options: ['retryAfter', 'retryAfterForm'] },
   'out-of-stock': { of: 'order', does: 'refuses the order as sold out' },
   'insufficient-balance': { of: 'order', does: 'refuses the order for lack of balance' },
   'failed-order': { of: 'order', does: 'takes the order, then fails it and gives the money back' },

@@ -54,11 +54,7 @@ export async function currentFreeze(db: Pick<Database, 'query'>): Promise<Standi
  * @param sameAs identifies the cause: where this cause is in force already, nothing changes. Default: all of `freeze`
  */
 export const setFreeze = (freeze: Freeze, sameAs = JSON.stringify(freeze)): Change =>
-  addCause({
-    name: nameOf(shortDigest(sameAs)),
-    value: JSON.stringify(freeze),
-    changedAt: freeze.at,
-  })
+  addCause({ name: nameOf(shortDigest(sameAs)), value: JSON.stringify(freeze), changedAt: freeze.at })
 const addCause = insertOnce(settings)
 
 const shortDigest = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 8)

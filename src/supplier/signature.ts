@@ -200,11 +200,7 @@ const SHAPES = {
     base64: /^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$/,
     base64url: /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/,
   },
-  sha512: {
-    hex: /^[0-9a-f]{128}$/,
-    base64: /^[A-Za-z0-9+/]{85}[AQgw]==$/,
-    base64url: /^[A-Za-z0-9_-]{85}[AQgw]$/,
-  },
+  sha512: { hex: /^[0-9a-f]{128}$/, base64: /^[A-Za-z0-9+/]{85}[AQgw]==$/, base64url: /^[A-Za-z0-9_-]{85}[AQgw]$/ },
 } satisfies Record<string, Record<Layout['encoding'], RegExp>>
 
 function decode(encoded: string, { string, mac = 'sha256', encoding }: Layout): Buffer | undefined {

@@ -196,10 +196,7 @@ export function earningsOperations({ ordering }: ApiContext) {
       allowed: viewer,
       summary:
         'Revenue, cost, refunds and margin by day, week or month, for each store or product: an order counts on the day on which it was taken.',
-      query: {
-        ...earningsQuery,
-        ...earningsPaging,
-      },
+      query: { ...earningsQuery, ...earningsPaging },
       answer: component('Earnings', {
         zone: z.literal('UTC').describe('In which days begin'),
         from: earningRowShape.from,

@@ -62,10 +62,7 @@ export const callbacks: { type: string; when: string; data: z.ZodType; answer?: 
   {
     type: 'line.resumed',
     when: 'Units that waited are bought: the supplier has taken the order.',
-    data: z.object({
-      ...line,
-      quantity: z.int().describe('Units that go on'),
-    }),
+    data: z.object({ ...line, quantity: z.int().describe('Units that go on') }),
   },
   {
     type: 'order.closed',
@@ -83,11 +80,7 @@ export const callbacks: { type: string; when: string; data: z.ZodType; answer?: 
     when: 'Listings that differ from what you have, at most 100. Answer with what became of each, or with any 2xx.',
     data: z.object({
       listings: z
-        .array(
-          Listing.extend({
-            revision: z.int().describe('The larger one is newer, in any order of arrival'),
-          }),
-        )
+        .array(Listing.extend({ revision: z.int().describe('The larger one is newer, in any order of arrival') }))
         .describe('What changed'),
     }),
     answer: z.object({

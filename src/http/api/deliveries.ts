@@ -49,10 +49,7 @@ export function deliveryOperations({ ordering }: ApiContext) {
       route: 'GET /deliveries',
       allowed: viewer,
       summary: 'Deliveries of the supplier, newest first.',
-      filters: {
-        state: choice(deliveryStates, 'Only deliveries in this state'),
-        event: eventName,
-      },
+      filters: { state: choice(deliveryStates, 'Only deliveries in this state'), event: eventName },
       item: Delivery,
       success: { 200: 'A page of deliveries' },
       db,

@@ -77,12 +77,7 @@ const Account = view(
   (account: BalanceAccount) => withAmounts({ ...account, expectedMinor: expectedMinor(account) }),
 )
 const Movement = view(
-  z.object({
-    id: z.string(),
-    kind: oneOf(['start', 'charge', 'refund', 'credit', 'unexplained']),
-    amount,
-    at,
-  }),
+  z.object({ id: z.string(), kind: oneOf(['start', 'charge', 'refund', 'credit', 'unexplained']), amount, at }),
   withAmounts<BalanceMovement>,
 )
 /** How many purchases are shown one by one. */

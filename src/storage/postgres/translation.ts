@@ -77,9 +77,7 @@ const parsers: Record<number, (text: string) => unknown> = {
 }
 
 /** Reads values as SQLite gives them. */
-export const types: pg.CustomTypesConfig = {
-  getTypeParser: (oid: number) => parsers[oid] ?? unknownType,
-}
+export const types: pg.CustomTypesConfig = { getTypeParser: (oid: number) => parsers[oid] ?? unknownType }
 
 function unknownType(): never {
   throw new TypeError('a statement returns a type that no column has')

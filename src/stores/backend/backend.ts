@@ -94,10 +94,7 @@ export function backendStore(options: BackendOptions): Store {
     publish: ({ id, at, listings }) =>
       post<PublishResult>(
         { id, type: 'listings.changed', at, data: { listings: listings.map(whole) } },
-        async (body) => ({
-          outcome: 'answered',
-          answers: await readListingAnswer(body),
-        }),
+        async (body) => ({ outcome: 'answered', answers: await readListingAnswer(body) }),
       ),
     deliver: options.deliver,
     fulfil: ({ by, keys, ...update }) => report({ ...update, keys: by === 'link' ? linked(keys, update) : keys }),

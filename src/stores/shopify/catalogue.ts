@@ -502,10 +502,7 @@ const PASSING = [
 ]
 const isPassing = (code: UserError['code']): boolean => PASSING.includes(code ?? '')
 
-const level = z.object({
-  location: z.object({ id: z.string(), fulfillsOnlineOrders: z.boolean() }),
-  quantities,
-})
+const level = z.object({ location: z.object({ id: z.string(), fulfillsOnlineOrders: z.boolean() }), quantities })
 const inventoryLevels = z.object({ nodes: z.array(level), pageInfo: z.object({ hasNextPage: z.boolean() }) })
 const itemLevels = z.array(z.object({ id: z.string(), inventoryLevels }).nullable())
 

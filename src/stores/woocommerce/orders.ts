@@ -514,12 +514,7 @@ const PRIVATE_HOST = /^(localhost$|\[|(0|10|127)\.|192\.168\.|172\.(1[6-9]|2\d|3
 const UNREACHED =
   'WordPress sends webhooks to no private address, and to no port but 80, 443 and 8080: nothing comes by this one, and orders are polled every minute'
 
-const shopWebhook = z.object({
-  id: z.number().int(),
-  status: z.string(),
-  topic: z.string(),
-  delivery_url: z.string(),
-})
+const shopWebhook = z.object({ id: z.number().int(), status: z.string(), topic: z.string(), delivery_url: z.string() })
 
 /**
  * Makes the shop send its orders to an address of ours. A webhook that the shop has for this address gets our secret and is
