@@ -86,13 +86,5 @@ export function failureDocument(error: unknown) {
   const code = error instanceof CommanderError ? 'invalid' : (reason ?? codeOf(error))
   // Commander's messages begin with `error: `.
   const message = messageOf(error).replace(/^error: /, '')
-  return {
-    success: false,
-    error: {
-      code,
-      message,
-      ...(fields.length > 0 && { fields }),
-    },
-    request_id: requestId,
-  }
+  return { success: false, error: { code, message, ...(fields.length > 0 && { fields }) }, request_id: requestId }
 }

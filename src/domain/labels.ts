@@ -58,11 +58,7 @@ export const orderLabels: Record<OrderState, Label> = {
     sign: 'moving',
     means: 'all lines have ended, and only some keys came',
   },
-  failed: {
-    word: 'failed',
-    sign: 'stop',
-    means: 'all lines have ended without a key, one of them because it failed',
-  },
+  failed: { word: 'failed', sign: 'stop', means: 'all lines have ended without a key, one of them because it failed' },
   cancelled: { word: 'cancelled', sign: 'off', means: 'all lines were cancelled before a key came' },
 }
 
@@ -74,11 +70,7 @@ export const lineLabels: Record<LineState, Label> = {
   },
   open: { word: 'open', sign: 'moving', means: 'it is being bought' },
   held: { word: 'held', sign: 'held', means: 'it waits: `holdReason` of its purchases says for what' },
-  partly_fulfilled: {
-    word: 'partly fulfilled',
-    sign: 'moving',
-    means: 'some keys are handed over, and more may come',
-  },
+  partly_fulfilled: { word: 'partly fulfilled', sign: 'moving', means: 'some keys are handed over, and more may come' },
   fulfilled: { word: 'fulfilled', sign: 'done', means: 'all keys are handed over' },
   failed: { word: 'failed', sign: 'stop', means: 'it has ended: no keys but the `delivered` ones come' },
   cancelled: {
@@ -249,12 +241,7 @@ export const waitLabels: Record<WaitCause, Label & { short: string }> = {
     sign: 'held',
     means: 'a unit costs more than its ceiling',
   },
-  balance: {
-    word: 'Balance too low',
-    short: 'Balance',
-    sign: 'held',
-    means: 'the balance at the supplier is too low',
-  },
+  balance: { word: 'Balance too low', short: 'Balance', sign: 'held', means: 'the balance at the supplier is too low' },
   spend_cap: { word: 'Spend cap reached', short: 'Spend cap', sign: 'held', means: 'a spend cap is reached' },
   held_by_store: {
     word: 'Held in the shop',
@@ -405,11 +392,7 @@ export const deliveryLabels: Record<DeliveryState, Label> = {
   orphan: { word: 'orphan', sign: 'review', means: 'names an order that is not known here yet' },
   applied: { word: 'applied', sign: 'done', means: 'did what it had to do' },
   ignored: { word: 'ignored', sign: 'off', means: 'says nothing that concerns this installation' },
-  quarantined: {
-    word: 'quarantined',
-    sign: 'stop',
-    means: 'is authentic and cannot be read: the dialect is wrong',
-  },
+  quarantined: { word: 'quarantined', sign: 'stop', means: 'is authentic and cannot be read: the dialect is wrong' },
   dead: { word: 'dead', sign: 'stop', means: 'used up its attempts: a person must look' },
 }
 

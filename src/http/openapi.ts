@@ -327,10 +327,7 @@ function successOf({ name, answer }: Operation): Omit<ZodOpenApiResponseObject, 
   const line = lineShapeOf(answer)
   // Each line of a stream is one document.
   if (line) return { headers, content: { 'application/x-ndjson': { schema: named(line, `${name}Line`) } } }
-  const envelope = z.object({
-    success: z.literal(true).describe('Always true'),
-    data: named(answer, `${name}Answer`),
-  })
+  const envelope = z.object({ success: z.literal(true).describe('Always true'), data: named(answer, `${name}Answer`) })
   return { headers, content: json(named(envelope, `${name}Success`)) }
 }
 

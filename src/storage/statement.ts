@@ -67,13 +67,7 @@ export function statement<A extends unknown[], S extends SQLWrapper>(
       built.set(shape, known)
     }
     const compiled = known
-    return {
-      statement: compiled,
-      values,
-      name: `${id}(${shape})`,
-      numberedFrom,
-      getSQL: () => compiled.getSQL(),
-    }
+    return { statement: compiled, values, name: `${id}(${shape})`, numberedFrom, getSQL: () => compiled.getSQL() }
   }
 }
 
