@@ -8,7 +8,7 @@ import { createProbe, createSupplier, type PageQuery, type Supplier } from '../s
 import { readLists } from '../supplier/lists.ts'
 import { rateHint } from '../supplier/rate-limit.ts'
 import { type Page, unreadableText } from '../supplier/read.ts'
-import { type Exchange, headerText, openAgent } from '../supplier/request.ts'
+import { type Exchange, headerText } from '../supplier/request.ts'
 import type { Finding, Report, Visit } from './doctor.ts'
 import { chooseProducts, PAGE, productText } from './supplier-sample.ts'
 import { commandLine } from './words.ts'
@@ -54,14 +54,9 @@ export async function checkSupplier({ io, config, report }: Visit): Promise<Supp
 const KEY_FIX = 'ask the supplier for a good key; it belongs into config/secrets/api-key'
 
 /** Sends one GET /balance, because the client does not return the headers of an answer. */
-async function probe({ supplier, dialectFacts: dialect, apiKey }: Config, now: () => number): Promise<Exchange> {
-  const agent = openAgent(1)
-  const { baseUrl } = supplier
-  try {
-    return await createProbe({ baseUrl, dialect, apiKey, now, agent, deadlineMs: DEADLINE_MS })('/balance')
-  } finally {
-    await agent.destroy()
-  }
+function probe({ supplier, dialectFacts: dialect, apiKey }: Config, now: () => number): Promise<Exchange> {
+  const { get, close } = createProbe({ baseUrl: supplier.baseUrl, dialect, apiKey, now })
+  return get('/balance').finally(close)
 }
 
 async function checkKey(supplier: Supplier, report: Report): Promise<void> {

@@ -41,8 +41,9 @@ interface Records {
 export function checkRecords(dialect: Dialect, sample: Sample): Judged[] {
   const products = rowsOf(sample.products.json, dialect)
   const id = products[0] === undefined ? undefined : asId(valueAt(products[0], dialect.product.id))
-  const product =
-    sample.product && sample.product.status < 300 ? findRecord(sample.product.json, dialect, id) : undefined
+  const { status = 0, json } = sample.product ?? {}
+  const isRefused = status >= 300
+  const product = sample.product && !isRefused ? findRecord(json, dialect, id) : undefined
   const single = sample.order
     .filter(({ status }) => status < 300)
     .flatMap(({ json }) => findRecord(json, dialect)?.value ?? [])
@@ -63,7 +64,7 @@ export function checkRecords(dialect: Dialect, sample: Sample): Judged[] {
     ...checkStatuses(dialect, [...single, ...listed]),
     ...checkKeys(dialect, single.length > 0 ? single : listed, sample.keys),
     ...checkEvents(dialect, hooks),
-    ...checkSingleProduct(sample, dialect),
+    ...(isRefused ? [differs('product.id', `GET /products/{${dialect.product.id}} answered ${status}`)] : []),
     ...checkQuantity(dialect, balance),
   ]
 }
@@ -124,11 +125,6 @@ function checkWriting({ money }: Dialect, facts: Judged[]): Judged[] {
   const currency = facts.find(({ fact, verdict }) => fact === 'product.currency' && verdict === 'read')?.value
   if (currency === undefined) return found
   return [...found, compared('money.currency', money.currency, JSON.parse(currency), `a product is in ${currency}`)]
-}
-
-function checkSingleProduct({ product }: Sample, { product: paths }: Dialect): Judged[] {
-  if (!product || product.status < 300) return []
-  return [differs('product.id', `GET /products/{${paths.id}} answered ${product.status}`)]
 }
 
 /** The balance may state how many units an order may have. */

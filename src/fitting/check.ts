@@ -512,12 +512,7 @@ function checkFilters(dialect: Dialect, { filters }: Sample): Judged[] {
  */
 function checkDocument(dialect: Dialect, document: unknown): Judged[] {
   const openapi = readOpenapi(document)
-  return [
-    ...queryFacts(dialect, openapi),
-    ...orderFacts(dialect, openapi),
-    ...answerFacts(dialect, openapi),
-    ...eventFacts(dialect, openapi),
-  ]
+  return [queryFacts, orderFacts, answerFacts, eventFacts].flatMap((facts) => facts(dialect, openapi))
 }
 
 const NAMED_MAX = 6
@@ -569,7 +564,7 @@ function queryFacts({ paging, products, orders }: Dialect, openapi: OpenapiDocum
 
 /** Checks the requests: an order and a webhook. */
 function orderFacts(dialect: Dialect, openapi: OpenapiDocument): Judged[] {
-  const { headers, orderRequest, orderRequired, quantityMax, externalOrderIdMax, webhookRequest } = dialect
+  const { headers, orderRequest, quantityMax, externalOrderIdMax, webhookRequest } = dialect
   const order = openapi.operation('post', '/orders')
   const fields = openapi.fields(order?.body)
   const inHeaders = [...(order?.headers.keys() ?? [])].filter((name) => name !== headers.apiKey)
@@ -577,21 +572,18 @@ function orderFacts(dialect: Dialect, openapi: OpenapiDocument): Judged[] {
   return [
     ...namesAmong([['headers.idempotencyKey', headers.idempotencyKey]], inHeaders),
     ...namesAmong(factsIn('orderRequest', orderRequest), fields.keys()),
-    ...requiredFacts(order?.body, orderRequest, orderRequired),
+    ...requiredFacts(order?.body, dialect),
     ...stated('quantityMax', quantityMax, fields.get(orderRequest.quantity)?.maximum),
     ...stated('externalOrderIdMax', externalOrderIdMax, fields.get(orderRequest.externalOrderId)?.maxLength),
     ...namesAmong(factsIn('webhookRequest', webhookRequest), openapi.fields(hook?.body).keys()),
   ]
 }
 
-function requiredFacts(
-  body: Node | undefined,
-  names: Dialect['orderRequest'],
-  ours: Dialect['orderRequired'],
-): Judged[] {
+function requiredFacts(body: Node | undefined, { orderRequest, orderRequired }: Dialect): Judged[] {
   if (!body || !Array.isArray(body.required)) return []
   const wanted = body.required.map(String)
-  const same = wanted.length === ours.length && ours.every((field) => wanted.includes(names[field]))
+  const names = orderRequired.map((field) => orderRequest[field])
+  const same = wanted.length === names.length && names.every((name) => wanted.includes(name))
   const value = `the document requires ${wanted.join(', ') || 'none'}`
   return [same ? documented('orderRequired', value) : differs('orderRequired', value)]
 }

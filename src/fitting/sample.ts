@@ -6,7 +6,6 @@ import { createProbe } from '../supplier/client.ts'
 import { retryAfterMs } from '../supplier/rate-limit.ts'
 import type { SupplierLink } from '../supplier/read.ts'
 import { asCursor, asId, errorAnswer, readJson, writeInstant } from '../supplier/records.ts'
-import { openAgent } from '../supplier/request.ts'
 import { type Answer, below, candidatesFor, findList, isObject } from './answer-parts.ts'
 import { recordFields } from './record-fields.ts'
 
@@ -56,9 +55,6 @@ export interface Sample {
   openapiNeedsKey?: boolean
 }
 
-/** The deadline of a request is short, because a person waits for the check. */
-const DEADLINE_MS = 10_000
-
 /** The statuses of a supplier that fails for a moment: the request is then sent up to twice more. */
 const PASSING = [500, 502, 503, 504]
 
@@ -74,8 +70,7 @@ export const secondSize = (rows: unknown[]): number => (rows.length > 3 ? 3 : 1)
 
 /** Reads each kind of record once. @throws Failure `unavailable` when the supplier is not reached or refuses the key */
 export async function readSample(source: SampleSource): Promise<Sample> {
-  const agent = openAgent(1)
-  const { get, renew } = reader(source, agent)
+  const { get, renew, close } = reader(source)
   const { dialect, now } = source
   const { paging, orders: filterNames } = dialect
   try {
@@ -148,7 +143,7 @@ export async function readSample(source: SampleSource): Promise<Sample> {
     if (source.document !== undefined || pathsOf(dialect).openapi === null) return sample
     return { ...sample, ...(await readDocument(get, keyHeader)) }
   } finally {
-    await agent.destroy()
+    await close()
   }
 }
 
@@ -159,12 +154,12 @@ const stateOf = (order: unknown, { order: paths, orderStatuses }: Dialect) =>
   orderStatuses[String(valueAt(order, paths.status))]
 
 /** @returns `renew` makes the credentials fetch another token, as after a 401, and tries it */
-function reader({ baseUrl, dialect, apiKey, now, sleep }: SampleSource, agent: ReturnType<typeof openAgent>) {
-  const probe = createProbe({ baseUrl, dialect, apiKey, now, agent, deadlineMs: DEADLINE_MS })
+function reader({ baseUrl, dialect, apiKey, now, sleep }: SampleSource) {
+  const probe = createProbe({ baseUrl, dialect, apiKey, now })
   const get: Get = async (path, keyHeader) => {
     const request = `GET ${path.replace(/\?.*/s, '').replace(/^(\/\w+)\/.*/s, '$1/{id}')}`
     for (let tries = 1; ; tries += 1) {
-      const ended = await probe(path, keyHeader ?? null)
+      const ended = await probe.get(path, keyHeader ?? null)
       if (ended.stage !== 'answered') {
         const reason = ended.stage === 'not_sent' && ended.refused ? 'unauthorized' : 'unreachable'
         throw new Failure('unavailable', `${request}: no answer (${ended.cause})`, { reason })
@@ -186,7 +181,7 @@ function reader({ baseUrl, dialect, apiKey, now, sleep }: SampleSource, agent: R
     const lifeMs = await probe.renew()
     return lifeMs === null ? null : { answer: await get('/balance', dialect.headers.apiKey), lifeMs }
   }
-  return { get, renew }
+  return { get, renew, close: probe.close }
 }
 
 /**

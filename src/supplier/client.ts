@@ -52,6 +52,7 @@ import {
   type Exchange,
   exchange,
   type Network,
+  openAgent,
   PAGE_MAX_BYTES,
   requestTo,
   sockets,
@@ -186,30 +187,37 @@ export function createSupplier(settings: SupplierSettings) {
   }
 }
 
+/** The deadline of a single request is short, because a person waits for the check. */
+const PROBE_DEADLINE_MS = 10_000
+
 /**
- * Sends single GETs, for checks that look at whole answers: of a path, with the API key as the dialect says, in another header, or
- * with none (null). Nothing is paced or repeated. `renew` fetches the next token and returns how long it lasts; null: none came.
+ * Sends single GETs over a connection of its own, for checks that look at whole answers. Nothing is paced or repeated.
+ *
+ * @returns `get` takes a path, as `requestTo` has it, and the header for the API key: by default as the dialect says, null for none.
+ *   `renew` fetches the next token, as after a 401, and returns how long that lasts; null: none came
  */
-export function createProbe(
-  given: Pick<SupplierSettings, 'baseUrl' | 'dialect' | 'apiKey' | 'now'> & { agent: Connections; deadlineMs: number },
-) {
-  const { dialect, apiKey, now, agent, deadlineMs } = given
+export function createProbe(given: Pick<SupplierSettings, 'baseUrl' | 'dialect' | 'apiKey' | 'now'>) {
+  const { dialect, apiKey, now } = given
   const place = { dialect, base: readBaseUrl(given.baseUrl, dialect) }
-  const timing = { monotonic: now, after: sockets.after, fetchDeadlineMs: deadlineMs }
+  const agent = openAgent(1)
+  const timing = { monotonic: now, after: sockets.after, fetchDeadlineMs: PROBE_DEADLINE_MS }
   const credentials = createCredentials({ ...place, ...timing, apiKey, agent })
-  const probe = async (path: string, header: string | null = dialect.headers.apiKey): Promise<Exchange> => {
-    const other = { headers: header === null ? {} : { [header]: apiKey.reveal() } }
-    const access = header === dialect.headers.apiKey ? await credentials.access(0) : other
-    if ('stage' in access) return access
-    const request = { method: 'GET' as const, path, headers: {}, deadlineMs, bodyMaxBytes: PAGE_MAX_BYTES }
-    return withoutSecrets(await exchange(agent, requestTo(place, request, access.headers)), credentials)
+  const bounds = { deadlineMs: PROBE_DEADLINE_MS, bodyMaxBytes: PAGE_MAX_BYTES }
+  return {
+    get: async (path: string, header: string | null = dialect.headers.apiKey): Promise<Exchange> => {
+      const other = { headers: header === null ? {} : { [header]: apiKey.reveal() } }
+      const access = header === dialect.headers.apiKey ? await credentials.access(0) : other
+      if ('stage' in access) return access
+      const request = requestTo(place, { method: 'GET', path, headers: {}, ...bounds }, access.headers)
+      return withoutSecrets(await exchange(agent, request), credentials)
+    },
+    renew: async (): Promise<number | null> => {
+      const before = await credentials.access(0)
+      const next = 'stage' in before ? before : await credentials.refused(before.token ?? '', false)
+      return next === undefined || 'stage' in next ? null : (next.lifeMs ?? Number.POSITIVE_INFINITY)
+    },
+    close: () => agent.destroy(),
   }
-  const renew = async (): Promise<number | null> => {
-    const before = await credentials.access(0)
-    const next = 'stage' in before ? before : await credentials.refused(before.token ?? '', false)
-    return next === undefined || 'stage' in next ? null : (next.lifeMs ?? Number.POSITIVE_INFINITY)
-  }
-  return Object.assign(probe, { renew })
 }
 
 interface Client extends SupplierLink {
@@ -405,25 +413,15 @@ export function readBaseUrl(text: string, { paths }: Pick<Dialect, 'paths'>): Su
 const invalid = (field: string, message: string): Failure =>
   new Failure('invalid', `${field} ${message}`, { fields: [{ field, message }] })
 
-interface CreatedWebhook {
-  webhook: SupplierWebhook
-  /** The wanted events for which the supplier has a name. */
-  events: EventName[]
-  /** The supplier shows the secret only this once. */
-  secret: Secret
-}
-
 /**
  * Registers a webhook with one request, which is never repeated. With a second webhook, every delivery would come twice, once
  * signed with a secret that Quayside does not know.
  *
+ * @returns the wanted events for which the supplier has a name, and the secret, which it shows only this once
  * @throws Failure `unknown_outcome` when the webhook may have been made and its secret was not received
  * @see Reseller API v1.1, section 4, POST /webhooks
  */
-async function createWebhook(
-  link: SupplierLink,
-  wanted: { url: string; events: EventName[] },
-): Promise<CreatedWebhook> {
+async function createWebhook(link: SupplierLink, wanted: { url: string; events: EventName[] }) {
   const { dialect } = link
   const { names } = dialect.event
   const known = wanted.events.filter((event) => names[event] !== null)
