@@ -139,10 +139,8 @@ export async function setUpOf(config: Config, made: readonly string[] = []) {
       if (config.publicUrl === null) throw new Failure('invalid', 'the configuration has no publicUrl')
       const wanted = `${config.publicUrl}/webhooks/supplier`
       const known = (await db.query(allWebhooks())).find(({ url }) => url === wanted)
-      return (
-        known ??
-        createWebhook({ db, vault, supplier, now, newId, dialect: config.dialectFacts }, config.publicUrl, 'init')
-      )
+      const dialect = config.dialectFacts
+      return known ?? createWebhook({ db, vault, supplier, now, newId, dialect }, config.publicUrl, 'init')
     },
     /** Makes a token of role `store` with the scopes `orders` and `keys`. */
     createStoreToken: async (store: string, name: string): Promise<Secret> => {

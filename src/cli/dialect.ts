@@ -121,12 +121,8 @@ export function checkText({ dialect, supplier, findings, products }: Checked, wi
   // The statuses of errors are left out: a supplier may choose them, since Quayside goes by the code of an error.
   const shown = findings.filter(({ fact, verdict }) => verdict !== 'not_shown' || !/^errors\..*status$/.test(fact))
   const by = (one: SettingVerdict) => shown.filter(({ verdict }) => verdict === one)
-  const [read, documented, unproven, faults] = [
-    by('read'),
-    by('documented'),
-    by('needs_order'),
-    findings.filter(isFault),
-  ]
+  const [read, documented, unproven] = [by('read'), by('documented'), by('needs_order')]
+  const faults = findings.filter(isFault)
   const doubted = by('none').filter(({ candidates = [] }) => candidates.length > 0)
   const [money, others] = [by('not_shown').filter(isMoney), by('not_shown').filter((one) => !isMoney(one))]
   const sections = [

@@ -269,10 +269,8 @@ async function assertRight(terminal: Terminal, products: string): Promise<void> 
     fault: (typed) => (/^(yes|y|no|n)$/i.test(typed) ? undefined : 'yes or no'),
   })
   if (answer.toLowerCase().startsWith('y')) return
-  throw new Failure(
-    'invalid',
-    'nothing was written. Fit a dialect to this supplier by docs/fitting-a-supplier.md, and name it by --dialect.',
-  )
+  const then = 'Fit a dialect to this supplier by docs/fitting-a-supplier.md, and name it by --dialect.'
+  throw new Failure('invalid', `nothing was written. ${then}`)
 }
 
 async function askKey(terminal: Terminal, env: Io['env'], existing: Existing): Promise<Secret | undefined> {

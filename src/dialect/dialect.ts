@@ -95,6 +95,8 @@ export const errorKinds = [
 ] as const
 export type ErrorKind = (typeof errorKinds)[number]
 
+const errorFacts = z.strictObject({ codes: z.array(z.string().min(1)).min(1), status: errorStatus }).nullable()
+
 /** Words that Quayside and a dialect share: the events, and the states of a supplier order. */
 export { type EventName, eventNames, type OrderStatus }
 
@@ -188,10 +190,7 @@ const shape = z.strictObject({
   envelope: z.strictObject({ success: path.nullable(), data: path }),
   error: z.strictObject({ success: path.nullable(), code: path, message: path, requestId: path }),
   /** Error kind -> the supplier's codes for it (the sandbox answers the first), and the HTTP status. Null: it has no such code. */
-  errors: z.record(
-    z.enum(errorKinds),
-    z.strictObject({ codes: z.array(z.string().min(1)).min(1), status: errorStatus }).nullable(),
-  ),
+  errors: z.record(z.enum(errorKinds), errorFacts),
   money: z.strictObject({
     representation: moneyRepresentation,
     /** Currency of a record that names no currency, ISO 4217. */

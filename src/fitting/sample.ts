@@ -184,11 +184,7 @@ function reader({ baseUrl, dialect, apiKey, now, sleep }: SampleSource) {
   return { get, renew, close: probe.close }
 }
 
-/**
- * Sends GET /balance with the key in the header of the dialect, then in the headers of the other shipped dialects.
- *
- * The key goes only to the supplier that it belongs to.
- */
+/** Sends GET /balance with the key in the header of the dialect, then in those of the other shipped dialects. */
 async function acceptedKey(get: Get, dialect: Dialect): Promise<{ keyHeader: string; answer: Answer }> {
   const own = dialect.headers.apiKey
   let first: Answer | undefined

@@ -102,8 +102,7 @@ function constant(headers: Record<string, string>, secrets: string[], names: str
 interface Token {
   text: string
   askedAt: number
-  /** The end, and how long it lasted at first; infinite where the endpoint does not say. */
-  endsAt: number
+  /** How long it lasts from then on; infinite where the endpoint does not say. */
   lifeMs: number
   /** It replaced a token that was refused. */
   isCure: boolean
@@ -141,7 +140,7 @@ function tokens(given: Given, auth: OAuth): Credentials {
     // An answer to a request with the token before may still come.
     hidden = [...spellingsOf(token ? [got.text, token.text] : [got.text]), ...own]
     const isCure = token?.isRefused ?? false
-    token = { ...got, askedAt, endsAt: askedAt + got.lifeMs, isCure, isTaken: false, isRefused: false }
+    token = { ...got, askedAt, isCure, isTaken: false, isRefused: false }
     return token
   }
   const renew = (): Promise<Token | NoAccess> => {
@@ -150,6 +149,8 @@ function tokens(given: Given, auth: OAuth): Credentials {
     })
     return renewing
   }
+  const lastsFor = ({ isRefused, askedAt, lifeMs }: Token, ms: number) =>
+    !isRefused && monotonic() + ms < askedAt + lifeMs
   const accessOf = ({ text: token, lifeMs }: Token): Access => {
     return { headers: { authorization: `Bearer ${token}` }, token, lifeMs }
   }
@@ -159,12 +160,11 @@ function tokens(given: Given, auth: OAuth): Credentials {
       const has = token
       // A token that is shorter than what is asked for would be renewed for every request: half of it is enough then.
       const needed = lifeMs + auth.renewBeforeSeconds * 1_000
-      if (has && !has.isRefused && monotonic() + Math.min(needed, has.lifeMs / 2) < has.endsAt) return accessOf(has)
+      if (has && lastsFor(has, Math.min(needed, has.lifeMs / 2))) return accessOf(has)
       const next = await renew()
       if (!('stage' in next)) return accessOf(next)
       // It was renewed early so that a token endpoint that is away for a moment stops nothing.
-      const lasts = has && !has.isRefused && !next.refused && monotonic() + lifeMs < has.endsAt
-      return lasts ? accessOf(has) : next
+      return has && !next.refused && lastsFor(has, lifeMs) ? accessOf(has) : next
     },
     taken: (text, isPost) => {
       if (token?.text === text) token.isTaken = true

@@ -31,8 +31,8 @@ interface List {
 }
 
 /**
- * Compares the supplier's lists with what the dialect says of them: how large the pages are, what the count covers, and where the
- * lists end. A proof that an order is absent rests on these facts.
+ * Compares the lists with what the dialect says: how large pages are, what the count covers, and where lists end. A proof that an
+ * order is absent rests on these facts.
  *
  * @param supplier must not leave out the count of a filtered list, because that count is checked too
  * @throws Failure `unavailable` when the lists cannot be read

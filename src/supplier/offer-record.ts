@@ -41,12 +41,8 @@ export function parseOffer(record: unknown, dialect: Dialect): Read<SupplierOffe
 function offerReader(dialect: Dialect): Reader {
   const { product, money } = dialect
   const [idAt, skuAt, nameAt] = [pathReader(product.id), pathReader(product.sku), pathReader(product.name)]
-  const [costAt, availableAt, currencyAt] = [
-    pathReader(product.cost),
-    pathReader(product.available),
-    pathReader(product.currency),
-  ]
-  const aroundCost = pathReader(parentOf(product.cost))
+  const [costAt, aroundCost] = [pathReader(product.cost), pathReader(parentOf(product.cost))]
+  const [availableAt, currencyAt] = [pathReader(product.available), pathReader(product.currency)]
   const minor = asMoney(dialect, money.currency)
   const flag = asFlag(dialect.flags.available)
   const optional = optionalReader(dialect)

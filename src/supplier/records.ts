@@ -143,11 +143,10 @@ export function parseKey(record: unknown, { order, keys }: Dialect): Read<Suppli
 const sealed = (type: StoredKeyType, text: string): SupplierKey =>
   type === 'text' ? new Secret(text) : Object.assign(new Secret(text), { type })
 
+type KeyTypeAt = Extract<KeyWords['type'], object>
+
 /** Returns what a key is by the supplier's word for it. Only a value that looks like such a word is shown: it might be the key. */
-function typeOf(
-  record: unknown,
-  { path, words }: Extract<KeyWords['type'], object>,
-): KeyType | (Read<never> & { ok: false }) {
+function typeOf(record: unknown, { path, words }: KeyTypeAt): KeyType | (Read<never> & { ok: false }) {
   const word = textAt(record, path) ?? ''
   if (Object.hasOwn(words, word) && words[word] !== undefined) return words[word]
   const value = valueAt(record, path)
@@ -303,11 +302,7 @@ function fieldsOf(record: unknown, dialect: Dialect, group: Group) {
   return { need, may, result }
 }
 
-/**
- * `valueAt` for one path that is parsed only once.
- *
- * @param dotted null when the supplier has no such field: no record has a value then
- */
+/** `valueAt` for one path that is parsed only once. Null, for what the supplier does not have: no record has a value there. */
 export function pathReader(dotted: string | null): (record: unknown) => unknown {
   if (dotted === null) return () => undefined
   if (dotted === '' || dotted.includes('.')) return (record) => valueAt(record, dotted)
