@@ -47,8 +47,8 @@ export function errorAnswer(json: unknown, dialect: Dialect): ErrorAnswer | unde
   const isCode = typeof said === 'number' && errorKinds.some((kind) => codesOf(kind).includes(String(said)))
   const code = isCode ? String(said) : said
   if (typeof code !== 'string' || !/^[\x20-\x7e]{1,100}$/.test(code)) return undefined
-  const told = valueAt(json, error.message)
-  const text = typeof told === 'string' ? told.slice(0, MESSAGE_READ).replaceAll(/\p{C}+/gu, ' ') : ''
+  const stated = valueAt(json, error.message)
+  const text = typeof stated === 'string' ? stated.slice(0, MESSAGE_READ).replaceAll(/\p{C}+/gu, ' ') : ''
   const message = withoutKeys(text).slice(0, 500).toWellFormed()
   return { code: withoutKeys(code), message, kind: errorKinds.find((kind) => codesOf(kind).includes(code)) }
 }
