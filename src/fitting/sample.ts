@@ -195,10 +195,8 @@ async function acceptedKey(get: Get, dialect: Dialect): Promise<{ keyHeader: str
     first ??= answer
   }
   const refusal = dialect.auth ? 'it does not take the key as auth says' : 'it accepts the API key in no known header'
-  const lost =
-    dialect.paths && first?.status === 404
-      ? `below it the dialect has the balance at ${dialect.paths.balance}`
-      : refusal
+  const isAway = dialect.paths !== undefined && first?.status === 404
+  const lost = isAway ? `below it the dialect has the balance at ${pathsOf(dialect).balance}` : refusal
   throw new Failure('unavailable', `GET /balance answered ${first?.status}: ${lost}`, { reason: 'unauthorized' })
 }
 

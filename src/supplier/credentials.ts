@@ -84,19 +84,13 @@ const basic = (id: string, secret: string): string => `Basic ${Buffer.from(`${id
 const encodedBasic = (id: string, secret: string): string => basic(encodeURIComponent(id), encodeURIComponent(secret))
 
 /** Without the id, the name of an account: a store may have the same name, which is then in the references of all its orders. */
-const secretsOf = (key: string, id: string, secret: string): string[] => [
-  ...[key, secret],
-  ...[basic(id, secret), encodedBasic(id, secret)].map((text) => text.slice('Basic '.length)),
-]
+const secretsOf = (key: string, id: string, secret: string): string[] =>
+  [key, secret, basic(id, secret), encodedBasic(id, secret)].map((text) => text.replace(/^Basic /, ''))
 
 function constant(headers: Record<string, string>, secrets: string[], names: string[] = []): Credentials {
   const [hidden, ofRefusals] = [spellingsOf(secrets), spellingsOf([...secrets, ...names])]
-  return {
-    access: async () => ({ headers }),
-    taken: () => undefined,
-    refused: async () => undefined,
-    spellings: (status) => (status < 300 ? hidden : ofRefusals),
-  }
+  const spellings = (status: number) => (status < 300 ? hidden : ofRefusals)
+  return { access: async () => ({ headers }), taken: () => {}, refused: async () => undefined, spellings }
 }
 
 interface Token {
