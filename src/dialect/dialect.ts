@@ -435,6 +435,8 @@ function contradictions(dialect: z.infer<typeof shape>, fault: (at: string, mess
     fault('signature.deliveryIdHeader', 'is part of the signed string')
   if (string === SECRET_ALONE && (mac ?? secret) !== undefined)
     fault('signature.string', 'is secret, where nothing is signed: leave signature.mac and signature.secret out')
+  if (string === SECRET_ALONE && [event.header, deliveryIdHeader].includes(signature.header))
+    fault('signature.header', 'has the secret: an event or an id in the same header would be stored with it')
   if ((event.name === '') === (event.header === undefined))
     fault('event.name', 'needs this path or event.header, and not both')
 

@@ -251,6 +251,11 @@ describe('the words of a dialect', () => {
       ['signature.deliveryIdHeader'],
     ],
     ['a digest beside a bare secret', { string: 'secret', timestamp: none, mac: 'sha512' }, ['signature.string']],
+    [
+      'an ID in the header that has the secret, so that the secret would be stored with it',
+      { string: 'secret', timestamp: none, deliveryIdHeader: standard.signature.header },
+      ['signature.header'],
+    ],
   ])('say where they contradict each other: %s', (_, set, paths) => {
     expect(faults(set)).toEqual(paths)
   })
