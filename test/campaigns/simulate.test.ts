@@ -24,12 +24,12 @@ function simulate(...options: string[]) {
 const figuresOf = (lines: string[]) => JSON.parse(lines.at(-1) ?? '{}') as Record<string, unknown>
 
 describe('the simulation', () => {
-  test('breaks no promise in twelve seeds, and tells its figures in the last line', async () => {
-    const { code, lines } = await simulate('--seeds', '12')
+  test('breaks no promise in six seeds, and tells its figures in the last line', async () => {
+    const { code, lines } = await simulate('--seeds', '6')
     const figures = figuresOf(lines)
-    expect(figures).toMatchObject({ seeds: 12, doubleCharges: 0, orphanCharges: 0, lostDeliveries: 0 })
+    expect(figures).toMatchObject({ seeds: 6, doubleCharges: 0, orphanCharges: 0, lostDeliveries: 0 })
     expect(figures).toMatchObject({ duplicateFulfilments: 0, stuck: 0, cells: cells.length, pairs: pairs.length })
-    expect(figures.purchases).toBeGreaterThanOrEqual(60)
+    expect(figures.purchases).toBeGreaterThanOrEqual(30)
     expect(figures.outsideDetected).toBe(figures.outside)
     expect({ code, passed: figures.passed }).toEqual({ code: 0, passed: true })
   })
