@@ -79,7 +79,7 @@ async function readForPurchase(ordering: Guarding, purchase: Purchase) {
       else goesFirst(ordering, purchase)
       turn = 'now'
     }
-    return offerGuard(ordering, purchase, read.offer) ?? { ...read, turn }
+    return priceGuard(ordering, purchase) ?? offerGuard(ordering, purchase, read.offer) ?? { ...read, turn }
   } catch (error) {
     if (!(error instanceof Failure) || error.reason === 'unauthorized') throw error
     const notBefore = ordering.now() + Math.round(UNREADABLE_MS * (1 + ordering.random()))
@@ -117,13 +117,14 @@ export async function passesBeside(
   if ((await currentFreeze(ordering.db)) || (await orderGuard(ordering, purchase))) return false
   const { offer, readAt } = await offerAsRead(ordering, purchase.supplierProductId)
   if (!offer || !isWithin(ordering, readAt, freshnessMs(ordering, purchase))) return false
-  if (priceGuard(ordering, purchase) || offerGuard(ordering, purchase, offer)) return false
+  if (offerGuard(ordering, purchase, offer)) return false
   if (await capGuard(ordering, purchase, besideMinor)) return false
   const known = await freeBalance(ordering)
   const needed = offer.costMinor * purchase.quantity + besideMinor
   if (known?.currency !== purchase.currency || known.freeMinor < needed) return false
   const turn = turnOf(ordering, purchase, readAt)
-  return turn === 'later' ? turn : turn === 'now'
+  // The first purchase of the offer may have shown the price while the database was asked.
+  return turn === 'later' ? turn : turn === 'now' && !priceGuard(ordering, purchase)
 }
 
 export const offerGuard = (ordering: Guarding, purchase: Purchase, offer: Offer | undefined): GuardResult | undefined =>

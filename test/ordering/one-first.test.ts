@@ -2,6 +2,7 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import type { SupplierOrder } from '../../src/domain/supplier.ts'
+import { passesBeside } from '../../src/ordering/guards.ts'
 import { endTurn, goesFirst, notePrice, passSlowFirsts, priceNow, turnOf } from '../../src/ordering/one-first.ts'
 import { placeDue } from '../../src/ordering/place.ts'
 import type { Purchase } from '../../src/storage/purchases.ts'
@@ -98,6 +99,28 @@ describe('a price that rises ten times five minutes after it was read', () => {
     const holds = await holdsOf(app, orderIds)
     expect(holds.filter((reason) => reason === 'ceiling')).toHaveLength(orderIds.length - offers.length)
     expect(await app.discrepancies()).toEqual(offers.map(() => 'over_ceiling'))
+  })
+
+  test('is not paid again by a purchase whose guards were asked while the first of its offer was answered', async () => {
+    const { app, offers, orderIds } = await readFiveMinutesAgo(2)
+    const [sold, next] = await Promise.all(orderIds.map(app.purchase))
+    if (!sold || !next) throw new Error('two purchases were planned')
+    const { db } = app.ordering
+    let [asked, answeredAt] = [0, Number.POSITIVE_INFINITY]
+    const query: typeof db.query = async (statement) => {
+      const rows = await db.query(statement)
+      asked += 1
+      const stated = { id: 'o1', externalOrderId: undefined, status: 'open', statusWord: 'open', keys: [] } as const
+      const order = { ...stated, keys: [], amountMinor: first(offers).costMinor * 10, currency: 'EUR' }
+      if (asked === answeredAt) notePrice(app.ordering, sold, order)
+      return rows
+    }
+    const ordering = { ...app.ordering, db: { ...db, query } }
+    goesFirst(ordering, sold)
+    expect(await passesBeside(ordering, next, 0)).toBe('later')
+    answeredAt = asked
+    asked = 0
+    expect(await passesBeside(ordering, next, 0)).toBe(false)
   })
 
   test('is compared with the ceiling of each that waited, where the first could pay it', async () => {
