@@ -208,7 +208,7 @@ export function createProbe(given: Pick<SupplierSettings, 'baseUrl' | 'dialect' 
       const other = { headers: header === null ? {} : { [header]: apiKey.reveal() } }
       const access = header === dialect.headers.apiKey ? await credentials.access(0) : other
       if ('stage' in access) return access
-      const request = requestTo(place, { method: 'GET', path, headers: {}, ...bounds }, access.headers)
+      const request = requestTo(place, { method: 'GET', path, headers: access.headers, ...bounds })
       return withoutSecrets(await exchange(agent, request), credentials)
     },
     renew: async (): Promise<number | null> => {

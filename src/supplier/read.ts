@@ -270,14 +270,14 @@ type Sent = Omit<Request, 'origin'> & { keyless?: boolean }
 export async function send(link: SupplierLink, agent: Connections, request: Sent): Promise<Exchange> {
   const { credentials } = link
   const name = nameOf(request)
-  requestTo(link, request)
+  const whole = requestTo(link, request)
   const isPost = request.method === 'POST'
   const access = request.keyless ? { headers: {} } : await credentials.access(isPost ? request.deadlineMs : 0)
   if ('stage' in access) {
     link.note(access, 0, name)
     return access
   }
-  const [ended, ms] = await once(link, agent, request, access)
+  const [ended, ms] = await once(link, agent, whole, access)
   const { token } = access
   const isRefused = ended.stage === 'answered' && ended.status === 401 && token !== undefined
   const next = isRefused ? await credentials.refused(token, isPost) : undefined
@@ -291,7 +291,7 @@ export async function send(link: SupplierLink, agent: Connections, request: Sent
   if (isAway) link.note(next, 0, name)
   if (isPost) return answer
   if (isAway) return next
-  const [again, againMs] = await once(link, agent, request, next)
+  const [again, againMs] = await once(link, agent, whole, next)
   link.note(again, againMs, name)
   return again
 }
@@ -299,12 +299,12 @@ export async function send(link: SupplierLink, agent: Connections, request: Sent
 async function once(
   link: SupplierLink,
   agent: Connections,
-  request: Sent,
+  request: Request,
   { headers, token }: Access,
 ): Promise<[ended: Exchange, ms: number]> {
   const { credentials, pacer, dialect } = link
   const sentAt = link.now()
-  const answer = await exchange(agent, requestTo(link, request, headers), link.network.after)
+  const answer = await exchange(agent, { ...request, headers: { ...request.headers, ...headers } }, link.network.after)
   const ended = withoutSecrets(answer, credentials)
   const ms = link.now() - sentAt
   if (ended.stage === 'not_sent' || ended.status === undefined || ended.headers === undefined) return [ended, ms]

@@ -52,17 +52,13 @@ export interface Place {
 }
 
 /**
- * The request as this supplier takes it: at the dialect's path, with the constant headers and the credentials.
+ * The request as this supplier takes it: at the dialect's path, with the constant headers behind those of the request.
  *
  * @param request its path is that of the Reseller API v1.1, with ids and parameters: `/orders/o1`, `/products?page=2`. Any other
  *   path stays as it is
  * @throws Failure `rejected` where the supplier has no such operation
  */
-export const requestTo = (
-  { dialect, base }: Place,
-  request: Omit<Request, 'origin'>,
-  credentials: Record<string, string> = {},
-): Request => ({
+export const requestTo = ({ dialect, base }: Place, request: Omit<Request, 'origin'>): Request => ({
   ...request,
   origin: base.origin,
   // A path of the dialect may have a constant query before ours.
@@ -73,7 +69,6 @@ export const requestTo = (
     ...dialect.constantHeaders,
     ...(request.body === undefined ? {} : { 'content-type': 'application/json' }),
     ...request.headers,
-    ...credentials,
   },
 })
 

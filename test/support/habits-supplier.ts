@@ -2,17 +2,15 @@
  * A server before the sandbox that takes orders as other suppliers' documents say, and not as the Reseller API does. The sandbox
  * keeps the ledger, and makes an order of each request that comes this far.
  *
- * Kinguin ESA API v2, POST /v2/order (github.com/kinguinltdhk/Kinguin-eCommerce-API, features/Order.md): the body is
- * `{"products":[{"productId","qty","price"}],"orderExternalId"}`; `orderExternalId` is unique; there is no idempotency key.
+ * Kinguin ESA API v2, POST /v2/order (github.com/kinguinltdhk/Kinguin-eCommerce-API, api/order/v2/README.md): the body is
+ * `{"products":[{"productId","qty","price"}],"orderExternalId"}`; `orderExternalId` should be unique; there is no idempotency key.
  * GamesDrop (gamesdrop.io/docs/partner-api): WRONG_PRICE, TRANSACTION_DUPLICATE.
  * Runa (developer.runa.io, POST /v2/order): 202 with the id and the status alone.
  */
 import { randomUUID } from 'node:crypto'
-import { once } from 'node:events'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { onTestFinished } from 'vitest'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type Dialect, dialectShape } from '../../src/dialect/dialect.ts'
+import { standBefore } from './before-sandbox.ts'
 import { openTestApp, type TestAppOptions } from './test-app.ts'
 
 export interface Habits {
@@ -108,41 +106,14 @@ export function habitsBefore(habits: Habits) {
     else response.end(JSON.stringify(said))
   }
 
-  const before = async (baseUrl: string): Promise<string> => {
-    const { origin, pathname } = new URL(baseUrl)
-    const server = createServer(async (incoming, response) => {
-      const chunks: Buffer[] = []
-      for await (const chunk of incoming) chunks.push(chunk as Buffer)
-      const text = Buffer.concat(chunks).toString('utf8')
-      try {
-        if (incoming.method === 'POST' && incoming.url === `${pathname}/orders`) {
-          return await order(baseUrl, incoming, text, response)
-        }
-        const {
-          host: _,
-          connection: __,
-          'transfer-encoding': ___,
-          'content-length': ____,
-          ...headers
-        } = incoming.headers
-        const answer = await fetch(`${origin}${incoming.url}`, {
-          method: incoming.method ?? 'GET',
-          headers: headers as Record<string, string>,
-          ...(text !== '' && { body: text }),
-        })
-        response.writeHead(answer.status, { 'content-type': 'application/json' })
-        response.end(await answer.text())
-      } catch {
-        incoming.socket.destroy()
-      }
-    }).listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    onTestFinished(() => {
-      server.closeAllConnections()
-      server.close()
+  const before = (baseUrl: string): Promise<string> =>
+    standBefore(baseUrl, async ({ incoming, body, response, passOn }) => {
+      if (incoming.method === 'POST' && incoming.url === `${new URL(baseUrl).pathname}/orders`)
+        return order(baseUrl, incoming, body.toString('utf8'), response)
+      const answer = await passOn()
+      response.writeHead(answer.status, { 'content-type': 'application/json' })
+      response.end(await answer.text())
     })
-    return `http://127.0.0.1:${(server.address() as AddressInfo).port}${pathname}`
-  }
   return { before, heard, faults }
 }
 
