@@ -176,7 +176,13 @@ async function openParts(options: AppOptions, first: FirstStart, opened: Opened)
 }
 
 /** Opens what everything else uses: the database, its keys, the log, and the election of the worker. */
-async function openBase({ config, log: written, onFatal, role = 'all' }: AppOptions, open: Opened) {
+async function openBase({ config, log: written, onFatal: reportFatal, role = 'all' }: AppOptions, open: Opened) {
+  let isEnding = false
+  /** Reports the first failure that ends the process. Those after it are its consequences. */
+  const onFatal = (failure: Failure): void => {
+    if (!isEnding) reportFatal(failure)
+    isEnding = true
+  }
   const tail = createTail(written)
   const { log } = tail
   const at = registeredAt()

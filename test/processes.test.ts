@@ -349,6 +349,24 @@ describe.runIf(hasPostgres)('of several processes', () => {
     expect(worker.fatal).toHaveLength(1)
   })
 
+  test('a worker that loses its lease while it brings to rest what was left ends by that one failure', async () => {
+    const { start, url } = await openInstallation()
+    const client = new pg.Client({ connectionString: url })
+    await client.connect()
+    onTestFinished(() => client.end())
+    // What resuming writes first.
+    await client.query('begin; lock table sweeps in access exclusive mode')
+    const worker = await start('worker')
+    await until('the worker', worker.isWorker)
+    await run(url, "update worker_lease set epoch = epoch + 1, owner = 'another'")
+    await client.query('rollback')
+    await until('its end', () => worker.fatal.length > 0)
+    const { db } = worker.app.api.ordering
+    await expect(db.commit([insert('late')])).rejects.toMatchObject({ code: 'unavailable' })
+    await new Promise(setImmediate)
+    expect(worker.fatal).toHaveLength(1)
+  })
+
   test('a database that was put back begins a new epoch before anything is bought', async () => {
     const { start, url } = await openInstallation()
     const first = await start('worker')
