@@ -128,8 +128,9 @@ export async function openInbox(deps: ReceiveDeps) {
 
   /** Answers a stale delivery. A repeat changes nothing, whether the supplier or an attacker sends the delivery again. */
   async function stale({ id: source, state }: Source, proof: DeliveryProof, body: Buffer): Promise<Receipt> {
-    const { deliveryId, mac } = proof
-    const twin = await first(db, deliveryTwins({ source, deliveryId, bodyHmac: vault.bodyHmac(body), mac }))
+    const { deliveryId, mac, signedAt } = proof
+    const identity = { source, deliveryId, bodyHmac: vault.bodyHmac(body), mac, signedAt: signedAt ?? now() }
+    const twin = await first(db, deliveryTwins(identity))
     if (twin) {
       countReceived('duplicate', 'stale')
       return { outcome: 'duplicate', id: twin.id }
@@ -182,23 +183,11 @@ async function storeDelivery(
 ): Promise<Receipt> {
   const { db, vault, newId } = deps
   const id = newId()
-  const bodyHmac = vault.bodyHmac(body)
-  const { ciphertext, keyId } = vault.seal({ table: 'deliveries', row: id }, body)
+  // Where no time is signed, this one is the same for equal MACs, too: see `MOMENT_MS` of the signature.
+  const identity = { source, deliveryId, bodyHmac: vault.bodyHmac(body), mac, signedAt: signedAt ?? notBefore }
+  const sealed = vault.seal({ table: 'deliveries', row: id }, body)
   const [stored] = await db.commit([
-    insertDelivery({
-      id,
-      source,
-      deliveryId,
-      bodyHmac,
-      mac,
-      signedAt: signedAt ?? receivedAt,
-      receivedAt,
-      ciphertext,
-      keyId,
-      state: 'stored',
-      notBefore,
-      eventHeader,
-    }),
+    insertDelivery({ id, ...identity, ...sealed, receivedAt, state: 'stored', notBefore, eventHeader }),
   ])
   deps.count('deliveries')
   if (stored === 1) {
@@ -206,7 +195,7 @@ async function storeDelivery(
     return { outcome: 'stored', id }
   }
   // A refused insert does not prove that the row is there. So the row of the first copy is read before this copy is acknowledged.
-  const twin = await first(db, deliveryTwins({ source, deliveryId, bodyHmac, mac }))
+  const twin = await first(db, deliveryTwins(identity))
   assert(twin, 'a delivery that was refused as a duplicate has a twin')
   return { outcome: 'duplicate', id: twin.id }
 }

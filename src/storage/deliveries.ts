@@ -23,34 +23,43 @@ import {
 
 export type Delivery = typeof deliveries.$inferSelect
 
-type Identity = Pick<Delivery, 'source' | 'deliveryId' | 'bodyHmac' | 'mac'>
+type Identity = Pick<Delivery, 'source' | 'deliveryId' | 'bodyHmac' | 'mac' | 'signedAt'>
 
 export const deliveryById = rowsBy(deliveries, ['id'])
+
+const beginsWith = sql`lower(${deliveries.deliveryId})`
+/** The index has an ID in small letters first, because people search for its beginning. */
+const hasDeliveryId = (id: string) => and(sql`${beginsWith} = lower(${id})`, eq(deliveries.deliveryId, id))
 
 /** Deliveries that came under one delivery ID: more than one means that the ID was used for another body. */
 export const deliveriesUnderId = statement((source: string, deliveryId: string) =>
   build
     .select({ id: deliveries.id, bodyHmac: deliveries.bodyHmac })
     .from(deliveries)
-    .where(and(eq(deliveries.source, source), eq(deliveries.deliveryId, deliveryId)))
+    .where(and(eq(deliveries.source, source), hasDeliveryId(deliveryId)))
     .limit(10),
 )
-/** A stored delivery that makes this one a repeat: it has the same MAC, or the same ID and body. */
-export const deliveryTwins = statement(({ source, deliveryId, bodyHmac, mac }: Identity) =>
+const isOfStore = sql`${deliveries.source} like 'stores/%'`
+/**
+ * A stored delivery that makes this one a repeat: it has the same MAC, or the same ID and body. Equal MACs of the supplier have the
+ * same time; those of a store were received at different times.
+ */
+export const deliveryTwins = statement(({ source, deliveryId, bodyHmac, mac, signedAt }: Identity) =>
   build
     .select({ id: deliveries.id })
     .from(deliveries)
     .where(
-      and(
-        eq(deliveries.source, source),
-        or(eq(deliveries.mac, mac), and(eq(deliveries.deliveryId, deliveryId), eq(deliveries.bodyHmac, bodyHmac))),
+      or(
+        and(eq(deliveries.source, source), eq(deliveries.signedAt, signedAt), eq(deliveries.mac, mac)),
+        and(eq(deliveries.source, source), eq(deliveries.mac, mac), isOfStore),
+        and(eq(deliveries.source, source), hasDeliveryId(deliveryId), eq(deliveries.bodyHmac, bodyHmac)),
       ),
     )
     .limit(1),
 )
 export const dueDeliveries = someBy(
   deliveries,
-  [inArray(deliveries.state, ['stored', 'retry', 'orphan']), 'notBefore <='],
+  [sql`${deliveries.state} in ('stored', 'retry', 'orphan')`, 'notBefore <='],
   deliveries.notBefore,
   deliveries.id,
 )
@@ -82,9 +91,7 @@ export const anyDelivery = statement((source: string) =>
 const { ciphertext: _ciphertext, ...withoutBody } = getTableColumns(deliveries)
 
 /** Deliveries whose delivery ID, or whose id here, begins with a text in small letters; without their bodies. */
-export const deliveriesByDeliveryId = beginning(deliveries, sql`lower(${deliveries.deliveryId})`, {
-  columns: withoutBody,
-})
+export const deliveriesByDeliveryId = beginning(deliveries, beginsWith, { columns: withoutBody })
 export const deliveriesById = beginning(deliveries, deliveries.id, { columns: withoutBody })
 
 /** The deliveries about these purchases, oldest first, without their bodies. */

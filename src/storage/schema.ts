@@ -811,8 +811,9 @@ export const deliveries = sqliteTable(
     eventHeader: text('event_header'),
   },
   (t) => [
-    uniqueIndex('deliveries_once').on(t.source, t.deliveryId, t.bodyHmac),
-    uniqueIndex('deliveries_mac').on(t.source, t.mac),
+    uniqueIndex('deliveries_once').on(sql`lower(${t.deliveryId})`, t.source, t.deliveryId, t.bodyHmac),
+    uniqueIndex('deliveries_mac').on(t.source, t.signedAt, t.mac),
+    uniqueIndex('deliveries_store_mac').on(t.source, t.mac).where(sql`source like 'stores/%'`),
   ],
 )
 

@@ -298,7 +298,13 @@ const reads: Record<string, Found> = {
   'what stands in the way of a delivery': {
     table: schema.deliveries,
     base: { ...delivery, deliveryId: 'd', mac: bytes },
-    ask: inbox.deliveryTwins({ source: 'supplier', deliveryId: 'd', bodyHmac: bytes, mac: Buffer.of(9) }),
+    ask: inbox.deliveryTwins({
+      source: 'supplier',
+      deliveryId: 'd',
+      bodyHmac: bytes,
+      mac: Buffer.of(9),
+      signedAt: NOW,
+    }),
     found: { 'its id and its body': {} },
     left: {
       'another endpoint': { source: 'store', mac: Buffer.of(9) },

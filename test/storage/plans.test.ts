@@ -22,7 +22,10 @@ import {
   deliveriesByDeliveryId,
   deliveriesById,
   deliveriesOfPurchases,
+  deliveriesUnderId,
   deliveryAfter,
+  deliveryTwins,
+  dueDeliveries,
   forgetBodies,
   forgetDeliveries,
   listDeliveries,
@@ -152,6 +155,24 @@ const cases: [string, SQLWrapper, string][] = [
     forgetBodies('a', 'b', '%').statement,
     'deliveries USING INDEX sqlite_autoindex_deliveries_1 (id>? AND id<?)',
   ],
+  ['deliveries to be processed', dueDeliveries(1, 100), 'USING INDEX deliveries_due (state=? AND not_before<?)'],
+  ...[
+    'deliveries_mac (source=? AND signed_at=? AND mac=?)',
+    'deliveries_store_mac (source=? AND mac=?)',
+    'deliveries_once (<expr>=? AND source=? AND delivery_id=? AND body_hmac=?)',
+  ].map(
+    (index) =>
+      [
+        `a delivery that was stored before, by ${index}`,
+        deliveryTwins({ source: 's', deliveryId: 'd', bodyHmac: Buffer.of(1), mac: Buffer.of(2), signedAt: 1 }),
+        index,
+      ] as const,
+  ),
+  [
+    'deliveries under one ID',
+    deliveriesUnderId('supplier', 'd'),
+    'deliveries_once (<expr>=? AND source=? AND delivery_id=?)',
+  ],
   ['deliveries to be forgotten', forgetDeliveries('a', 'b').statement, 'sqlite_autoindex_deliveries_1 (id>? AND id<?)'],
   [
     'the end of a step among deliveries',
@@ -255,7 +276,7 @@ const cases: [string, SQLWrapper, string][] = [
   [
     'deliveries whose delivery ID begins so',
     deliveriesByDeliveryId('a', 'b', 1),
-    'deliveries_delivery_begins (<expr>>? AND <expr><?)',
+    'deliveries_once (<expr>>? AND <expr><?)',
   ],
   ['deliveries whose id begins so', deliveriesById('a', 'b', 1), 'sqlite_autoindex_deliveries_1 (id>? AND id<?)'],
   ['what people did to an order', auditOfAll(['o', 'p']), 'audit_subject (subject=?)'],
