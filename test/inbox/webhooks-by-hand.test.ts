@@ -160,6 +160,18 @@ describe('deliveries without a time and an ID', () => {
     expect(await endpoint.rows()).toHaveLength(1)
   })
 
+  test('that come at once with the same body are one, whatever IDs a stranger gives them: no ID is signed', async () => {
+    const signature = { ...byHand.signature, deliveryIdHeader: 'x-delivery' }
+    const endpoint = await openEndpoint({ dialect: { ...byHand, signature } })
+    const { headers, body } = delivery('product.update', { productId: 'prod_9' })
+    for (const id of ['a', 'b', 'c']) {
+      const answer = await endpoint.deliver({ headers: [...headers, ['x-delivery', id]], body })
+      expect(answer?.status).toBe(200)
+      endpoint.clock.now += 5
+    }
+    expect(await endpoint.rows()).toHaveLength(1)
+  })
+
   test('that come later with the same body are news', async () => {
     const endpoint = await openEndpoint({ dialect: byHand })
     for (let n = 1; n <= 3; n += 1) {

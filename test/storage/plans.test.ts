@@ -160,14 +160,11 @@ const cases: [string, SQLWrapper, string][] = [
     'deliveries_mac (source=? AND signed_at=? AND mac=?)',
     'deliveries_store_mac (source=? AND mac=?)',
     'deliveries_once (<expr>=? AND source=? AND delivery_id=? AND body_hmac=?)',
-  ].map(
-    (index) =>
-      [
-        `a delivery that was stored before, by ${index}`,
-        deliveryTwins({ source: 's', deliveryId: 'd', bodyHmac: Buffer.of(1), mac: Buffer.of(2), signedAt: 1 }),
-        index,
-      ] as const,
-  ),
+  ].map((index): (typeof cases)[number] => [
+    `a delivery that was stored before, by ${index}`,
+    deliveryTwins({ source: 's', deliveryId: 'd', bodyHmac: Buffer.of(1), mac: Buffer.of(2), signedAt: 1 }),
+    index,
+  ]),
   [
     'deliveries under one ID',
     deliveriesUnderId('supplier', 'd'),
