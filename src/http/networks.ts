@@ -3,6 +3,7 @@ import { isIP, isIPv4, isIPv6 } from 'node:net'
 
 /** Returns an IPv4 address as it is, and the /64 network of an IPv6 address: one sender has all addresses of such a network. */
 export function networkOf(address: string): string {
+  if (!address.includes(':')) return address
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1]
   if (mapped !== undefined) return mapped
   if (!isIPv6(address)) return address

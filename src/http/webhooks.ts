@@ -4,8 +4,8 @@ import { SUPPLIER_PATH } from '../inbox/sources.ts'
 import { type ApiError, answerError, methodNotAllowed } from './answers.ts'
 import { createRawBodies, type NoBody, type RawBodies } from './bodies.ts'
 
-/** The answer to every stored delivery. The answer is made once, because this server gives it most often. */
-const STORED = Buffer.from(JSON.stringify({ success: true, data: { stored: true } }))
+/** The answer to every stored delivery, made once. It is a text, so that Node writes it together with its headers. */
+const STORED = JSON.stringify({ success: true, data: { stored: true } })
 const STORED_HEADERS = { 'content-type': 'application/json; charset=utf-8', 'content-length': STORED.length }
 
 const NOT_AUTHENTIC: ApiError = { code: 'unauthenticated', message: 'the delivery is not authentic' }
@@ -72,14 +72,16 @@ export function webhookRouter(
     answerError(response, 401, NOT_AUTHENTIC)
   }
 
+  const route = (path: string): void => {
+    router.post(path, take)
+    router.all(path, methodNotAllowed('POST'))
+  }
+  route(SUPPLIER_PATH)
   // Checks the last piece of the path before Express decodes it. Our addresses never have a piece of another form.
   router.all(NAMED_PATHS, (request, _response, next) => {
     next(/^[A-Za-z0-9_-]{1,64}$/.test(request.path.slice(request.path.lastIndexOf('/') + 1)) ? undefined : 'router')
   })
-  for (const path of [SUPPLIER_PATH, ...NAMED_PATHS]) {
-    router.post(path, take)
-    router.all(path, methodNotAllowed('POST'))
-  }
+  NAMED_PATHS.forEach(route)
   return router
 }
 
