@@ -78,23 +78,13 @@ export interface AppOptions {
   role?: Role
 }
 
-export interface App {
-  /** Where the service listens: `http://127.0.0.1:8080`. */
-  url: string
-  /** A link that signs its reader in to the console as an admin; null where the console is switched off. */
-  consoleLink: () => Promise<string | null>
-  /** Reads the catalogue once more, or waits for the run that is under way. */
-  sync: () => Promise<void>
-  api: ApiContext
-  /** Stops taking work, finishes what is under way, closes everything. */
-  close: () => Promise<void>
-}
+export type App = Awaited<ReturnType<typeof openApp>>
 
 const now = (): number => Date.now()
 const monotonic = (): number => performance.now()
 
 /** @throws Failure of any part; the first start of another version has then put the database back, see `first-start` */
-export async function openApp(options: AppOptions): Promise<App> {
+export async function openApp(options: AppOptions) {
   const { config, log, role = 'all' } = options
   if (role !== 'all' && config.databaseUrl === null) {
     const message = `--role ${role} is for processes that share a PostgreSQL database: with a file, one process does all of it`
@@ -108,7 +98,7 @@ export async function openApp(options: AppOptions): Promise<App> {
 /** The lock that the database is opened under, and the database once it is open. */
 type Opened = { held: FirstStart['held']; db?: Database }
 
-async function openParts(options: AppOptions, first: FirstStart, opened: Opened): Promise<App> {
+async function openParts(options: AppOptions, first: FirstStart, opened: Opened) {
   const base = await openBase(options, opened)
   const { config, role, log, tail, db, elect, processes, newId } = base
   const metrics = createMetrics(() => observed(), { process: true })
@@ -157,11 +147,13 @@ async function openParts(options: AppOptions, first: FirstStart, opened: Opened)
       base.onFatal(new Failure('unavailable', `the worker cannot begin: ${messageOf(cause)}`, { cause }))
     })
   }
+  /** Where the service listens: `http://127.0.0.1:8080`. */
   const url = `http://${address.includes(':') ? `[${address}]` : address}:${port}`
   const settings = settingsLine(config, role)
   const unsaid = keyWayWarnings(config)
   if (unsaid.length > 0) log.warn('stores.unsaid', { detail: `${unsaid.join('; ')}: ${SAY_HOW}` })
   log.info('service.started', { address: url, file: config.file, ...(elect && { role }), settings })
+  /** Stops taking work, finishes what is under way, closes everything. */
   const close = async (): Promise<void> => {
     runtime.stop()
     processes.withdraw()
@@ -171,8 +163,9 @@ async function openParts(options: AppOptions, first: FirstStart, opened: Opened)
     const looked = jobs?.end().then(faces.calls.idle)
     await endService(parts, faces, [endTick(), leading, looked, runtime.idle(), tools.idle()])
   }
-  const { consoleLink } = faces
-  return { url, consoleLink, sync: () => syncs.finish('start'), api, close }
+  /** Reads the catalogue once more, or waits for the run that is under way. */
+  const sync = () => syncs.finish('start')
+  return { url, consoleLink: faces.consoleLink, sync, api, close }
 }
 
 /** Opens what everything else uses: the database, its keys, the log, and the election of the worker. */
@@ -405,6 +398,7 @@ function openFaces(parts: Parts, sandboxUrl: string | undefined) {
       server.drain()
       pages.drain()
     },
+    /** Makes a link that signs its reader in to the console as an admin; null where the console is switched off. */
     consoleLink: async (): Promise<string | null> => {
       const address = pages.address()
       if (address === null) return null
@@ -478,7 +472,6 @@ async function lookForWork({ db, now, wake }: Ordering, beginCalls: () => Promis
 
 const NOT_KNOWN = { catalogue: null, balance: null, sweep: null }
 
-/** Opens the console for people. If its port is taken, the service goes on buying without a console. */
 /** Finds out that an address is taken while a first start can still be undone. */
 async function assertFree({ host, port }: Config['listen']): Promise<void> {
   const probe = createServer().listen(port, host)
@@ -486,6 +479,7 @@ async function assertFree({ host, port }: Config['listen']): Promise<void> {
   await once(probe.close(), 'close')
 }
 
+/** Opens the console for people. If its port is taken, the service goes on buying without a console. */
 async function listenForPeople(pages: Console, { host, port }: Config['listen'], log: Log): Promise<void> {
   await pages.listen(host, port).catch((cause: NodeJS.ErrnoException) => {
     const error = `the console cannot listen at ${host}:${port} (${cause.code ?? messageOf(cause)}): change console.listen`

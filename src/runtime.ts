@@ -5,19 +5,19 @@
 
 import type { Catalogue } from './catalogue/context.ts'
 import { refreshOffer } from './catalogue/offers.ts'
-import { createSyncRunner, type SyncRunner } from './catalogue/sync.ts'
+import { createSyncRunner } from './catalogue/sync.ts'
 import type { Context } from './context.ts'
 import type { Dialect } from './dialect/dialect.ts'
 import { messageOf } from './errors.ts'
 import { pollOrders, storesDue } from './inbox/poll.ts'
 import { processDue } from './inbox/process.ts'
-import { type Inbox, openInbox, type ReceiveDeps } from './inbox/receive.ts'
+import { openInbox, type ReceiveDeps } from './inbox/receive.ts'
 import { storeSource } from './inbox/sources.ts'
 import { newPage, pathOfPage } from './keys/key-pages.ts'
 import { lateWords } from './keys/texts.ts'
 import type { SellingStore } from './listings/assess.ts'
 import { type Publisher, publishNext } from './listings/publish.ts'
-import { createHourlyCounts, type HourlyCounts } from './observe/hourly-counts.ts'
+import { createHourlyCounts } from './observe/hourly-counts.ts'
 import { releaseForOffers } from './ordering/actions.ts'
 import { closeOrders } from './ordering/close.ts'
 import {
@@ -43,7 +43,7 @@ import { watchClock } from './processes/clock-watch.ts'
 import { createWorker, onceThrough, type StoreQueue, type Worker, workerOfStores } from './processes/workers.ts'
 import { checkBalance } from './reconciliation/balance.ts'
 import { reattachOrders } from './reconciliation/restore.ts'
-import { createSweepRunner, type SweepRunner } from './reconciliation/sweep.ts'
+import { createSweepRunner } from './reconciliation/sweep.ts'
 import { need } from './storage/database.ts'
 import { storesToRead } from './storage/entitlements.ts'
 import type { Marker } from './storage/marker.ts'
@@ -93,34 +93,9 @@ export interface Hooks {
   askSweep?: () => Promise<void>
 }
 
-export interface Runtime {
-  ordering: Fulfilment
-  catalogue: Catalogue
-  inbox: Inbox
-  /** Counts of what happens in each hour, for the plots. */
-  hourly: HourlyCounts
-  syncs: SyncRunner
-  sweeps: SweepRunner
-  /** Starts a sweep after any process got a stale delivery: other deliveries may be lost. */
-  sweepForStale: () => void
-  /** Runs one batch of a worker. Resolves with how much the batch did, 0 when nothing is due. */
-  work: Record<WorkerName, () => Promise<number>>
-  wake: (worker: WorkerName) => void
-  wakeAll: () => void
-  /** Recovers the work that the previous process left unfinished. */
-  resume: () => Promise<unknown>
-  /** Corrects what a jump of the wall clock made wrong. @returns whether the clock jumped since the previous call */
-  checkClock: () => Promise<boolean>
-  /** Does one step of finding the orders of a restored database again. Resolves with `over` when no order is left to find. */
-  reattachOrders: () => ReturnType<typeof reattachOrders>
-  isStopping: () => boolean
-  /** Stops the taking of new work. Work that is under way goes on. */
-  stop: () => void
-  /** Resolves when nothing is under way. */
-  idle: () => Promise<void>
-}
+export type Runtime = Awaited<ReturnType<typeof startRuntime>>
 
-export async function startRuntime(parts: RuntimeParts): Promise<Runtime> {
+export async function startRuntime(parts: RuntimeParts) {
   const { db, now, monotonic, log, hooks = {} } = parts
   const { isDead = () => false, acts = () => true } = hooks
   const halt = new AbortController()
@@ -144,31 +119,37 @@ export async function startRuntime(parts: RuntimeParts): Promise<Runtime> {
     ordering,
     catalogue,
     inbox,
+    /** Counts of what happens in each hour, for the plots. */
     hourly,
     syncs,
     sweeps,
+    /** Starts a sweep after any process got a stale delivery: other deliveries may be lost. */
     sweepForStale: flows.sweepForStale,
+    /** Runs one batch of a worker. Resolves with how much the batch did, 0 when nothing is due. */
     work: { ...batches, ...mapped(queues, (_, queue) => () => onceThrough(queue)) },
     wake,
     wakeAll: () => {
       for (const [name] of all) wake(name)
     },
+    /** Recovers the work that the previous process left unfinished. */
     resume: () => resume(ordering),
+    /** Corrects what a jump of the wall clock made wrong. @returns whether the clock jumped since the previous call */
     checkClock: async () => {
       const jumped = clockJumped()
       if (jumped) await afterClockJump(ordering)
       return jumped
     },
+    /** Does one step of finding the orders of a restored database again. Resolves with `over` when no order is left to find. */
     reattachOrders: () => reattachOrders(ordering),
     isStopping: () => halt.signal.aborted,
+    /** Stops the taking of new work. Work that is under way goes on. */
     stop: () => {
       halt.abort()
       // The batch that is under way sends no further purchase either.
       ordering.pace.pausedUntil = Number.POSITIVE_INFINITY
     },
-    idle: async () => {
-      await Promise.all([syncs.idle(), sweeps.idle(), ...all.map(([, worker]) => worker.idle())])
-    },
+    /** Resolves when nothing is under way. */
+    idle: () => Promise.all([syncs.idle(), sweeps.idle(), ...all.map(([, worker]) => worker.idle())]),
   }
 }
 
