@@ -248,10 +248,7 @@ export async function inspect(config: Config): Promise<Inspection> {
  *
  * @returns undefined before the catalogue was read for the first time
  */
-export async function offersOfSkus(
-  config: DatabasePlace,
-  skus: readonly string[],
-): Promise<{ bySku: ReadonlyMap<string, number>; total: number } | undefined> {
+export async function offersOfSkus(config: DatabasePlace, skus: readonly string[]) {
   const db = await openBeside(config)
   if (!db) return undefined
   try {

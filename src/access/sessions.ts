@@ -79,11 +79,7 @@ export async function createLink(
  * @throws Failure `forbidden` for a role above that of the caller, and for the name of a person whose role is above it: who signs in
  *   under a name does everything under that name
  */
-export async function invite(
-  context: TokenContext,
-  wanted: NewLink,
-  caller: Caller,
-): Promise<{ link: Secret; row: LinkRow }> {
+export async function invite(context: TokenContext, wanted: NewLink, caller: Caller) {
   const own = caller.role === 'store' ? 0 : RANK[caller.role]
   if (RANK[wanted.role] > own) {
     throw new Failure('forbidden', `a link of the role ${wanted.role} needs that role; you are ${caller.role}`)
@@ -149,10 +145,7 @@ export async function removePerson(
 const GONE = 'the link has expired, was used, or is not whole'
 
 /** Returns the name and the role that a link would sign in with; undefined when the link is not good. `signIn` uses the link. */
-export async function readLink(
-  { db, now }: Pick<TokenContext, 'db' | 'now'>,
-  text: string,
-): Promise<{ name: string; role: PersonRole; endsAt: number } | undefined> {
+export async function readLink({ db, now }: Pick<TokenContext, 'db' | 'now'>, text: string) {
   const row = await goodLink(db, text, now())
   return row && { name: row.name, role: row.role as PersonRole, endsAt: row.endsAt }
 }

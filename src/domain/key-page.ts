@@ -43,35 +43,13 @@ export interface PageFacts<K extends PageKey = PageKey> {
 
 export type ClosedBecause = 'cancelled' | 'refunded' | 'withdrawn' | 'expired'
 
-export interface ShownLine<K extends PageKey = PageKey> {
-  id: string
-  name: string
-  /** Keys that a click may show, the oldest first. A key that came in place of another one stands before that one. */
-  keys: K[]
-  /** How many of these keys were not replaced. */
-  here: number
-  /** Keys that are here and not shown, because the order is not paid or has fewer units now. */
-  kept: number
-  /** Units that are still being bought, and keys that are still to come in place of others. */
-  coming: number
-  /** How many of `coming` are keys in place of others. */
-  replacing: number
-  /** Whether units of the line will not come. */
-  isShort: boolean
-}
-
-export interface KeyPage<K extends PageKey = PageKey> {
-  /** Null: the page is open. */
-  closed: ClosedBecause | null
-  lines: ShownLine<K>[]
-}
-
 /** Decides what a page shows. A closed page says of each key whether it was opened, and shows none. */
-export function keyPage<K extends PageKey>(facts: PageFacts<K>, now: number): KeyPage<K> {
-  const closed = closedBecause(facts, now)
-  return { closed, lines: facts.lines.map((line) => shownLine(line, facts.standing)) }
-}
+export const keyPage = <K extends PageKey>(facts: PageFacts<K>, now: number) => ({
+  closed: closedBecause(facts, now),
+  lines: facts.lines.map((line) => shownLine(line, facts.standing)),
+})
 
+/** @returns null: the page is open */
 function closedBecause({ standing, withdrawnAt, closesAt, lines }: PageFacts, now: number): ClosedBecause | null {
   if (withdrawnAt !== null) return 'withdrawn'
   const isDecided = lines.some(({ keys }) => keys.some((key) => key.isDecided))
@@ -86,10 +64,7 @@ function closedBecause({ standing, withdrawnAt, closesAt, lines }: PageFacts, no
  * takes no unit from the others, and gives them none. A held order shows its keys as a paid one does: they were delivered while it
  * was paid, and a plug-in's status "Shipped" reads as held. Against fraud an operator withdraws the page.
  */
-function shownLine<K extends PageKey>(
-  { id, name, state, entitled, wanted, keys }: PageLine<K>,
-  standing: Standing,
-): ShownLine<K> {
+function shownLine<K extends PageKey>({ id, name, state, entitled, wanted, keys }: PageLine<K>, standing: Standing) {
   const inOrder = keys.toSorted((a, b) => a.leftAt - b.leftAt || a.ordinal - b.ordinal)
   const opened = inOrder.filter(({ revealedAt, claimed }) => revealedAt !== null && claimed === null).length
   const units = standing === 'paid' || standing === 'held' ? entitled : 0
@@ -109,14 +84,22 @@ function shownLine<K extends PageKey>(
   return {
     id,
     name,
+    /** Keys that a click may show, the oldest first. A key that came in place of another one stands before that one. */
     keys: shown,
+    /** How many of these keys were not replaced. */
     here: shown.filter(({ claimed }) => claimed === null).length,
+    /** Keys that are here and not shown, because the order is not paid or has fewer units now. */
     kept: keys.length - shown.length,
+    /** Units that are still being bought, and keys that are still to come in place of others. */
     coming: isMoving ? missing : 0,
+    /** How many of `coming` are keys in place of others. */
     replacing: isMoving ? lacking : 0,
+    /** Whether units of the line will not come. */
     isShort: !isMoving && missing > 0,
   }
 }
+
+export type ShownLine<K extends PageKey> = ReturnType<typeof shownLine<K>>
 
 /** Finds among these keys the one that came in place of a key; undefined while there is none. */
 export function replacements<K extends PageKey>(keys: readonly K[]): (key: K) => K | undefined {
@@ -136,7 +119,7 @@ function inPlace<K extends PageKey>(keys: readonly K[]): K[] {
 }
 
 /** How a page's first line counts: keys that are here, and units that are still being bought. */
-export const countsOf = ({ lines }: Pick<KeyPage, 'lines'>) => ({
+export const countsOf = ({ lines }: Pick<ReturnType<typeof keyPage>, 'lines'>) => ({
   here: lines.reduce((sum, { here }) => sum + here, 0),
   coming: lines.reduce((sum, { coming }) => sum + coming, 0),
 })

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import type { Context } from '../context.ts'
-import { type KeyPage, keyPage, type PageKey } from '../domain/key-page.ts'
+import { keyPage, type PageKey } from '../domain/key-page.ts'
 import { pooledRandomBytes } from '../ids.ts'
 import { openKey } from '../ordering/effects.ts'
 import { standingOf } from '../ordering/order-view.ts'
@@ -18,7 +18,7 @@ import {
   revealsOfOrder,
 } from '../storage/key-pages.ts'
 import type { LicenceKey } from '../storage/licence-keys.ts'
-import { type Offer, offersByProduct } from '../storage/offers.ts'
+import { offersByProduct } from '../storage/offers.ts'
 import { proveStore } from '../storage/stores.ts'
 
 export type Pages = Pick<Context, 'db' | 'vault' | 'now' | 'newId'> & {
@@ -29,16 +29,7 @@ export type Pages = Pick<Context, 'db' | 'vault' | 'now' | 'newId'> & {
 }
 
 /** A page as its reader sees it now. */
-export interface OpenedPage extends KeyPage<SealedKey> {
-  orderId: string
-  store: string
-  reference: string
-  /** The number by which the customer knows the order. */
-  number: string
-  closesAt: number
-  /** The offer of each line, by the id of the line. */
-  offers: ReadonlyMap<string, Offer | undefined>
-}
+export type OpenedPage = NonNullable<Awaited<ReturnType<typeof read>>>['page']
 
 export type SealedKey = PageKey & Pick<LicenceKey, 'ciphertext' | 'keyId' | 'type'>
 
@@ -80,14 +71,13 @@ export async function pathOfPage(pages: Pick<Pages, 'db' | 'vault' | 'now'>, ord
 }
 
 /** Returns the page of a token; undefined for a token that no page has. */
-export async function pageOfToken(pages: Pages, token: string): Promise<OpenedPage | undefined> {
-  return (await read(pages, token))?.page
-}
+export const pageOfToken = async (pages: Pages, token: string) => (await read(pages, token))?.page
 
 async function read({ db, now, pageDays }: Pages, token: string) {
   const found = TOKEN.test(token) ? await first(db, keyPageByToken(digestOf(token))) : undefined
   if (!found) return undefined
   const { orderId, store, reference, receivedAt, withdrawnAt } = found
+  /** By which the customer knows the order. */
   const number = found.number ?? reference
   const [standing, entitlement, units, reveals, claims] = await Promise.all([
     standingOf({ db }, { id: orderId }),
@@ -99,6 +89,7 @@ async function read({ db, now, pageDays }: Pages, token: string) {
   const products = standing.lines.flatMap(({ line }) => line.productId ?? [])
   const known = products.length === 0 ? [] : await db.query(offersByProduct(products))
   const byProduct = new Map(known.map((offer) => [offer.productId, offer]))
+  /** The offer of each line, by the id of the line. */
   const offers = new Map(standing.lines.map(({ line }) => [line.line, byProduct.get(line.productId ?? '')]))
   const granted = new Map(units.map((one) => [one.line, one.granted]))
   const revealsByKey = Map.groupBy(reveals, nameOf)
@@ -158,12 +149,7 @@ const claimedBy = (claim: Claim | undefined): PageKey['claimed'] =>
  * @param network the network of the customer, truncated
  * @returns the page afterwards, with the keys of the line by their purchase and ordinal; undefined for an unknown token
  */
-export function openLine(
-  pages: Pages,
-  token: string,
-  lineId: string,
-  network: string,
-): Promise<{ page: OpenedPage; keys: ReadonlyMap<SealedKey, string> } | undefined> {
+export function openLine(pages: Pages, token: string, lineId: string, network: string) {
   const { db, now, newId, sendsLinks } = pages
   // A reading of the order that comes between the decision and its evidence makes the commit stale: then it is decided again.
   return retryStale(STALE_MAX, async () => {
@@ -171,7 +157,7 @@ export function openLine(
     if (!found) return undefined
     const { page, entitlement, revealsByKey } = found
     const line = page.closed === null ? page.lines.find(({ id }) => id === lineId) : undefined
-    if (!line || !entitlement || line.keys.length === 0) return { page, keys: new Map() }
+    if (!line || !entitlement || line.keys.length === 0) return { page, keys: new Map<SealedKey, string>() }
     const { orderId, store, reference: order } = page
     const at = now()
     const news = line.keys.filter((key) => {

@@ -9,29 +9,10 @@ import { audited } from '../storage/evidence.ts'
 import { dataKeys } from '../storage/schema.ts'
 import { keyEncryptionKeyName, setKeyEncryptionKeyName } from '../storage/settings.ts'
 import { build } from '../storage/statement.ts'
-import {
-  assertKeyOpens,
-  nameOfKey,
-  openVault,
-  parseKey,
-  unwrapDataKey,
-  type Vault,
-  wrapDataKey,
-  wrongKey,
-} from './vault.ts'
+import { assertKeyOpens, nameOfKey, openVault, parseKey, unwrapDataKey, wrapDataKey, wrongKey } from './vault.ts'
 
 /** The key-encryption key of a running service, and its rotation. */
-export interface Keys {
-  /** The key-encryption key that opens the database now. */
-  current: () => Secret
-  /**
-   * Puts the data keys under the next key-encryption key.
-   *
-   * @returns the names of the key before and the key after
-   * @throws Failure `conflict`, reason `no_next_key` or `same_key`; `invalid` for a key that cannot be one
-   */
-  rotate: (actor: string) => Promise<{ before: string; after: string }>
-}
+export type Keys = ReturnType<typeof keysFrom>
 
 /** `rotating`: just before the next key opens the database. `rotated`: just after, before the service and the caller know. */
 export type RotationPoint = 'rotating' | 'rotated'
@@ -53,7 +34,7 @@ interface KeyParts {
  *
  * @throws Failure `invalid`, reason `wrong_key`, when neither key opens the vault
  */
-export async function openKeys(parts: KeyParts): Promise<{ vault: Vault; keys: Keys }> {
+export async function openKeys(parts: KeyParts) {
   const { config, db: database, now, log } = parts
   const { key, next, opened } = await withEither(config, (keyEncryptionKey) =>
     openVault({ database, keyEncryptionKey, now }),
@@ -71,10 +52,7 @@ const MAKE_IT_THE_KEY = 'make it the key-encryption key of the setting'
  * @returns the name of the key that opens the database, and whether that key is the next key
  * @throws Failure as `openKeys` does
  */
-export async function checkKeys(
-  config: KeyParts['config'],
-  database: Pick<Database, 'query'>,
-): Promise<{ name: string; next: boolean }> {
+export async function checkKeys(config: KeyParts['config'], database: Pick<Database, 'query'>) {
   const { key, next } = await withEither(config, (keyEncryptionKey) => assertKeyOpens(database, keyEncryptionKey))
   return { name: nameOfKey(key), next }
 }
@@ -107,11 +85,18 @@ async function forgetOldKey(db: Database, log: Log): Promise<void> {
   log.warn('keys.old_key_in_log', { detail: 'until no other process reads the database, or the service stops' })
 }
 
-function keysFrom({ config, db, now, newId, log, at: reached }: KeyParts, opened: Secret): Keys {
+function keysFrom({ config, db, now, newId, log, at: reached }: KeyParts, opened: Secret) {
   let current = opened
   return {
+    /** The key-encryption key that opens the database now. */
     current: () => current,
-    rotate: async (actor) => {
+    /**
+     * Puts the data keys under the next key-encryption key.
+     *
+     * @returns the names of the key before and the key after
+     * @throws Failure `conflict`, reason `no_next_key` or `same_key`; `invalid` for a key that cannot be one
+     */
+    rotate: async (actor: string) => {
       const next = config.nextKeyEncryptionKey()
       if (!next) {
         const how = 'write one to secrets/next-key-encryption-key beside the configuration, or set'
@@ -160,10 +145,8 @@ export async function rotateKeyEncryptionKey(database: Database, { from, to, now
     throw conflict('same_key', `the new key-encryption key is the one in use (${before})`)
   }
   const known = await keyEncryptionKeyName(database)
-  const [fromKey, toKey] = [from, to].map((key) => createSecretKey(parseKey(key))) as [
-    ReturnType<typeof createSecretKey>,
-    ReturnType<typeof createSecretKey>,
-  ]
+  const fromKey = createSecretKey(parseKey(from))
+  const toKey = createSecretKey(parseKey(to))
   const rows = await database.query(build.select().from(dataKeys))
   const changes = rows.map(({ id, wrapped }): Change => {
     const key = unwrapDataKey(fromKey, id, wrapped)

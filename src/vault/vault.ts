@@ -29,18 +29,7 @@ export interface Place {
   ordinal?: number
 }
 
-export interface Vault {
-  /** Seals a value for one place. The same value sealed twice gives different bytes. */
-  seal(place: Place, plain: string | Buffer): { ciphertext: Buffer; keyId: number }
-  /** @throws Failure `internal` when the bytes were changed, or belong to another place or key */
-  open(place: Place, ciphertext: Buffer, keyId: number): Buffer
-  /** Returns 32 bytes that are equal for equal texts, to find a licence key by. Without the vault's key they reveal nothing. */
-  blindIndex(text: string): Buffer
-  /** Returns 32 bytes that stand for a delivery's body where deliveries are compared. */
-  bodyHmac(bytes: Buffer): Buffer
-  /** Returns a key of 32 bytes for one purpose. The key stays the same when later data keys come. */
-  subKey(purpose: string): Buffer
-}
+export type Vault = ReturnType<typeof vaultOver>
 
 /**
  * Opens the vault of a database. Makes the first data key when the database has none.
@@ -77,11 +66,7 @@ export async function assertKeyOpens(database: Pick<Database, 'query'>, keyEncry
 
 const allDataKeys = () => build.select().from(dataKeys).orderBy(dataKeys.id)
 
-function unwrapAll(
-  rows: { id: number; wrapped: Buffer }[],
-  keyEncryptionKey: Secret,
-  known: string | undefined,
-): { id: number; key: Buffer }[] {
+function unwrapAll(rows: { id: number; wrapped: Buffer }[], keyEncryptionKey: Secret, known: string | undefined) {
   const wrappingKey = createSecretKey(parseKey(keyEncryptionKey))
   return rows.map(({ id, wrapped }) => {
     const key = unwrapDataKey(wrappingKey, id, wrapped)
@@ -112,7 +97,7 @@ const TAG_BYTES = 16
 /** The first byte of every sealed value. It stands for the layout `version | nonce | ciphertext | tag`. */
 const VERSION = 1
 
-function vaultOver(keys: { id: number; key: Buffer }[]): Vault {
+function vaultOver(keys: { id: number; key: Buffer }[]) {
   const [first] = keys
   const newest = keys.at(-1)
   if (!first || !newest) throw new Failure('internal', 'the vault has no data key')
@@ -122,21 +107,26 @@ function vaultOver(keys: { id: number; key: Buffer }[]): Vault {
     if (!key) throw new Failure('internal', `the vault has no data key ${keyId}`)
     return key
   }
+  /** Returns a key of 32 bytes for one purpose. The key stays the same when later data keys come. */
   const subKey = (purpose: string): Buffer => derive(first.key, `sub-key ${purpose}`)
   const blindKey = createSecretKey(subKey('blind index'))
   const bodyKey = createSecretKey(subKey('body'))
   return {
-    seal: (place, plain) => ({
+    /** Seals a value for one place. The same value sealed twice gives different bytes. */
+    seal: (place: Place, plain: string | Buffer) => ({
       ciphertext: encrypt(sealingKey(newest.id), place, newest.id, Buffer.from(plain)),
       keyId: newest.id,
     }),
-    open(place, ciphertext, keyId) {
+    /** @throws Failure `internal` when the bytes were changed, or belong to another place or key */
+    open(place: Place, ciphertext: Buffer, keyId: number): Buffer {
       const plain = decrypt(sealingKey(keyId), place, keyId, ciphertext)
       if (!plain) throw new Failure('internal', `what is sealed in ${place.table} ${place.row} does not open`)
       return plain
     },
-    blindIndex: (text) => createHmac('sha256', blindKey).update(text).digest(),
-    bodyHmac: (bytes) => createHmac('sha256', bodyKey).update(bytes).digest(),
+    /** Returns 32 bytes that are equal for equal texts, to find a licence key by. Without the vault's key they reveal nothing. */
+    blindIndex: (text: string): Buffer => createHmac('sha256', blindKey).update(text).digest(),
+    /** Returns 32 bytes that stand for a delivery's body where deliveries are compared. */
+    bodyHmac: (bytes: Buffer): Buffer => createHmac('sha256', bodyKey).update(bytes).digest(),
     subKey,
   }
 }
