@@ -7,13 +7,7 @@ import { noteRestore, recogniseRestore } from '../reconciliation/restore.ts'
 import { databaseFileOf } from '../storage/data-folder.ts'
 import type { Database } from '../storage/database.ts'
 import { placeName } from '../storage/database-place.ts'
-import {
-  type ComparedTable,
-  type CopyProgress,
-  compareTables,
-  copyTables,
-  tablesWithRows,
-} from '../storage/engine-copy.ts'
+import { type CopyProgress, compareTables, copyTables, tablesWithRows } from '../storage/engine-copy.ts'
 import {
   ADDRESS,
   clearEngineMove,
@@ -28,12 +22,8 @@ import { openMarker } from '../storage/marker.ts'
 import { openPostgres, openPostgresToRead } from '../storage/postgres/open.ts'
 import { openDatabase } from '../storage/sqlite/open.ts'
 
-export interface MovedEngine {
-  from: string
-  to: string
-  rows: number
-  tables: ComparedTable[]
-}
+export type MovedEngine = Awaited<ReturnType<typeof migrateEngine>>
+export type PutBack = Awaited<ReturnType<typeof putBack>>
 
 /** The action of an audit entry that only a whole copy has. */
 const MOVED = 'database.move'
@@ -52,10 +42,7 @@ const newId = createIds(now, randomBytes)
  *   `database_exists` when the server has a database already; reason `database_moved` when the file was moved before;
  *   reason `copy_differs`
  */
-export async function migrateEngine(
-  config: Config,
-  watch: (progress: CopyProgress) => void = () => undefined,
-): Promise<MovedEngine> {
+export async function migrateEngine(config: Config, watch: (progress: CopyProgress) => void = () => undefined) {
   const { databaseUrl, dataDir } = config
   if (databaseUrl === null) {
     throw new Failure('invalid', `there is no server to move to: set ${ADDRESS} to the address of its database`)
@@ -124,22 +111,17 @@ async function assertOwnCopy(
   throw conflict('database_exists', `${what}: give the move a new database, as createdb makes one`)
 }
 
-export interface PutBack {
-  database: string
-  /** The new epoch of the file, which counts as restored; null: no new epoch, as nothing can have been bought with the copy. */
-  epoch: number | null
-}
-
 /**
  * Lets services use the file again, for `quayside migrate-engine --put-back`. The file lacks what was bought with its copy, so
  * the file counts as restored. A whole copy gets a note first, so that no service starts on the copy any more.
  *
  * @param serverGone the copy gets no note, and is never to be used again
+ * @returns the new epoch of the file, which counts as restored; null: none, as nothing can have been bought with the copy
  * @throws Failure `conflict` for a file that was not moved, and a server that has no copy of the file; reason
  *   `database_in_use`, while a process works with the file or with the copy
  * @throws Failure `invalid` where the configuration does not name the server
  */
-export async function putBack(config: Config, { serverGone = false }: { serverGone?: boolean } = {}): Promise<PutBack> {
+export async function putBack(config: Config, { serverGone = false }: { serverGone?: boolean } = {}) {
   const database = databaseFileOf(config.dataDir)
   const file = openDatabase({ file: database, now, mustExist: true })
   try {

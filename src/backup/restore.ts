@@ -28,14 +28,7 @@ export interface RestoreOptions {
   keyFile?: string | undefined
 }
 
-export interface Restored {
-  database: string
-  /** ISO 8601. */
-  madeAt: string
-  epoch: number
-  /** The database that was there; null when there was none. */
-  replaced: string | null
-}
+export type Restored = Awaited<ReturnType<typeof restoreBackup>>
 
 /**
  * Puts a backup in the place of the database, for `quayside restore`.
@@ -43,6 +36,7 @@ export interface Restored {
  * The backup is opened, checked, brought up to date and marked as a restore in a file beside the database. That file then
  * takes the place of the database in one step. A failure before that step leaves everything as it was.
  *
+ * @returns `madeAt` in ISO 8601; `replaced`, the database that was there; null when there was none
  * @throws Failure `conflict` where the database is no file; reason `database_in_use`, while a service runs; reason
  *   `other_stores` when the backup has stores that the configuration lacks
  * @throws Failure `invalid`, reason `backup_damaged` or `wrong_key`; `not_found` when there is no such file
@@ -50,7 +44,7 @@ export interface Restored {
 export async function restoreBackup(
   { configFile, demo, backup, keyFile }: RestoreOptions,
   env: Record<string, string | undefined>,
-): Promise<Restored> {
+) {
   const config = loadConfig(configFile, demo ? {} : env)
   if (config.databaseUrl !== null) {
     throw new Failure('conflict', 'the database is on a PostgreSQL server: restore it with the tools of that server')
@@ -68,7 +62,7 @@ export async function restoreBackup(
     const marker = openMarker(file)
     const epochMin = marker.read()?.epoch ?? 0
     const cause = `restored from ${path.basename(backup)}, as of ${new Date(header.madeAt).toISOString()}`
-    const epoch = await makeReady(beside, { config, key, cause, epochMin })
+    const epoch = await makeReady(beside, config, key, { cause, epochMin })
     // A first start that was cut off would put back its own backup instead of this one.
     if (readVersionNote(file)?.served === false) await writeVersionNote(file, {})
     const replaced = replaceDatabase(file, beside, Date.now())
@@ -95,16 +89,18 @@ function assertStores({ stores }: Config, configFile: string, header: BackupHead
   throw conflict('other_stores', message)
 }
 
-interface Readying {
-  config: Config
-  /** The key-encryption key that the backup was made under. */
-  key: Secret
-  cause: string
-  epochMin: number
-}
-
-/** Brings the opened backup up to date, notes the restore in it, puts it under the configured key. @returns the new epoch */
-async function makeReady(beside: string, { config, key, cause, epochMin }: Readying): Promise<number> {
+/**
+ * Brings the opened backup up to date, notes the restore in it, puts it under the configured key.
+ *
+ * @param key the key-encryption key that the backup was made under
+ * @returns the new epoch
+ */
+async function makeReady(
+  beside: string,
+  config: Config,
+  key: Secret,
+  restore: { cause: string; epochMin: number },
+): Promise<number> {
   const now = (): number => Date.now()
   const newId = createIds(now, randomBytes)
   const db = openDatabase({ file: beside, now })
@@ -116,8 +112,7 @@ async function makeReady(beside: string, { config, key, cause, epochMin }: Ready
       const also = [insertAudit({ ...entry, detail })]
       await rotateKeyEncryptionKey(db, { from: key, to: config.keyEncryptionKey, now: now(), also })
     }
-    const { epoch } = await noteRestore({ db, now, newId }, { cause, epochMin, actor: 'restore' })
-    return epoch
+    return (await noteRestore({ db, now, newId }, { ...restore, actor: 'restore' })).epoch
   } finally {
     await db.close()
   }
