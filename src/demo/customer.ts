@@ -38,13 +38,6 @@ interface UnderFault {
   before: (reference: string) => void
 }
 
-/** An order as its store reads it. Instants are in epoch milliseconds. */
-interface KnownOrder {
-  /** The state of the order; that of its line while the line is held. */
-  state: string
-  timeline: { at: number; what: string; detail: string | null }[]
-}
-
 /** The common beginning of the references at the supplier under which an order of a store is bought. */
 export const supplierStem = (store: string, reference: string, lengthMax: number): string =>
   externalOrderId({ store, reference, line: '1', part: 1, generation: 1 }, lengthMax).slice(0, -'1.1.1'.length)
@@ -137,8 +130,8 @@ export function createCustomer({ url, token, number, random = Math.random, now =
     }
   }
 
-  /** Reads an order as its store does. Rejects while the API does not answer. */
-  async function orderOf(reference: string): Promise<KnownOrder> {
+  /** Reads an order as its store does: while a line is held, so is the order. Rejects while the API does not answer. */
+  async function orderOf(reference: string) {
     const { data } = await ask(`/orders/${reference}`)
     const { state, lines, timeline } = data as unknown as StatedOrder
     const isHeld = state === 'open' && lines.some((line) => line.state === 'held')

@@ -103,13 +103,7 @@ export async function* figuresOf(parts: Parts): AsyncGenerator<Figure[]> {
   }
 }
 
-export interface Compared {
-  /** The migrations that the new version made in the copy. */
-  migrations: FiguresHead['migrations']
-  figures: number
-  /** What differs, by kind and field: how often, and the first ones. */
-  differences: { what: string; count: number; first: { of: string; from: string; to: string }[] }[]
-}
+export type Compared = Awaited<ReturnType<typeof compareFigures>>
 
 const FIRST_MAX = 10
 
@@ -124,16 +118,18 @@ export async function compareFigures(
   before: Readable | undefined,
   after: Readable,
   onProgress: (figures: number) => void,
-): Promise<Compared> {
-  const found = new Map<string, Compared['differences'][number]>()
+) {
+  /** What differs, by kind and field: how often, and the first ones. */
+  const found = new Map<string, { what: string; count: number; first: { of: string; from: string; to: string }[] }>()
   const note = (what: string, of: string, ...values: unknown[]): void => {
-    const { count, first } = found.get(what) ?? { count: 0, first: [] as { of: string; from: string; to: string }[] }
+    const { count = 0, first = [] } = found.get(what) ?? {}
     const [from = '', to = ''] = values.map((value) => String(value ?? 'none'))
     if (first.length < FIRST_MAX) first.push({ of, from, to })
     found.set(what, { what, count: count + 1, first })
   }
   const [old, next] = [before && linesOf(before), linesOf(after)]
   await old?.()
+  /** The migrations that the new version made in the copy. */
   const { migrations } = (await next()) as FiguresHead
   const read = async (from = old) => {
     const line = (await from?.()) as Figure | { end: number } | undefined

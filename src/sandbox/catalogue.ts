@@ -20,14 +20,10 @@ const productShape = z.strictObject({
 export type Product = z.infer<typeof productShape>
 
 /** Products by position; `find` returns the position of the product with an id. */
-export interface Catalogue {
-  size: number
-  at: (index: number) => Product
-  find: (id: string) => number | undefined
-}
+export type Catalogue = ReturnType<typeof shippedCatalogue>
 
 /** Reads the shipped catalogue: some sixty products, a few of them out of stock. */
-export function shippedCatalogue(): Catalogue {
+export function shippedCatalogue() {
   const file = new URL('../../data/sandbox/catalogue.json', import.meta.url)
   const products = z.array(productShape).parse(JSON.parse(readFileSync(file, 'utf8')))
   const positions = new Map(products.map((product, index) => [product.id, index]))
@@ -36,7 +32,7 @@ export function shippedCatalogue(): Catalogue {
     if (!product) throw new RangeError(`the catalogue has no product ${index}`)
     return product
   }
-  return { size: products.length, at, find: (id) => positions.get(id) }
+  return { size: products.length, at, find: (id: string) => positions.get(id) }
 }
 
 /**

@@ -69,11 +69,7 @@ export function readWebhookRequest(dialect: Dialect, call: ApiCall): { url: stri
  *
  * @param most the most rows of a page: a request for more rows is cut to this number, without an error
  */
-export function readPage(
-  { paging }: Dialect,
-  { query }: ApiCall,
-  most = Number.POSITIVE_INFINITY,
-): { offset: number; limit: number } {
+export function readPage({ paging }: Dialect, { query }: ApiCall, most = Number.POSITIVE_INFINITY) {
   const page = readWhole(query, paging.page, paging.first, paging.first, 1_000_000_000)
   const limit = Math.min(most, readWhole(query, paging.limit, paging.limitDefault, 1, paging.limitMax))
   return { offset: (page - paging.first) * (['offset', 'cursor'].includes(paging.kind ?? '') ? 1 : limit), limit }

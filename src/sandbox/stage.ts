@@ -25,12 +25,6 @@ export interface SeenOrder {
   keys: number
 }
 
-/** The references from `from` on and before `to`: those of one order of a store, and no other. */
-export interface Range {
-  from: string
-  to: string
-}
-
 /** So many exchanges are kept: those of some 500 orders. */
 const EXCHANGES_MAX = 2_000
 
@@ -45,8 +39,8 @@ export function createExchangeLog() {
       if (exchanges.length > EXCHANGES_MAX) exchanges.shift()
       return exchange
     },
-    /** Returns the exchanges about orders of the range, the oldest first, each without other orders. */
-    of: ({ from, to }: Range): Exchange[] => {
+    /** Returns the exchanges about orders under references from `from` on and before `to`, oldest first, without other orders. */
+    of: ({ from, to }: { from: string; to: string }): Exchange[] => {
       const isIn = (reference: string | null | undefined) => reference != null && reference >= from && reference < to
       return exchanges
         .map((one) => ({ ...one, orders: one.orders.filter(({ externalOrderId }) => isIn(externalOrderId)) }))
