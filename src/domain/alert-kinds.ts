@@ -77,9 +77,8 @@ const refusals: readonly StoredKind[] = ['all_stale', 'deliveries_refused']
 const pageOf = ({ command }: AlertAbout): AlertPage | undefined => alertPages[command.split(' ')[1] ?? '']
 
 /** Returns the page of what an alert is about; undefined where only a command on the machine says more. */
-export function alertPath(alert: AlertAbout): string | undefined {
-  return refusals.includes(alert.type) ? '/deliveries/refused' : pageOf(alert)?.path(alert.subject ?? '', alert)
-}
+export const alertPath = (alert: AlertAbout): string | undefined =>
+  refusals.includes(alert.type) ? '/deliveries/refused' : pageOf(alert)?.path(alert.subject ?? '', alert)
 
 /** Names what an alert is about, without an id; an empty text where it is about the service as a whole. */
 export function aboutAlert(alert: AlertAbout, storeNames: ReadonlyMap<string, string>): string {

@@ -123,15 +123,9 @@ export function marginOf(all: readonly EarningSums[]): { minor: number; permille
 export const percentText = (permille: number): string =>
   `${permille < 0 ? '-' : ''}${Math.floor(Math.abs(permille) / 10)}.${Math.abs(permille) % 10}`
 
-interface Margin {
-  amount: string
-  currency: string
-  percent: string | null
-}
-
 /** What was earned, with amounts as decimal text, as the API shows it. */
 interface Earned {
-  margin: Margin | null
+  margin: { amount: string; currency: string; percent: string | null } | null
   sums: {
     currency: string
     keys: number
@@ -141,14 +135,6 @@ interface Earned {
     refunded: string
     owedBack: string
   }[]
-}
-
-/** A number for people: what it is, its value, its unit, and what to compare it with. */
-interface EarnedFigure {
-  name: string
-  value: string
-  unit: string
-  beside: string
 }
 
 const unpricedText = (keys: number): string => `the price of ${counted(keys, 'key')} is not stated`
@@ -161,7 +147,8 @@ function shareText({ margin, sums }: Earned): string {
   return sums.length === 0 ? 'nothing was sold' : sums.length > 1 ? 'several currencies' : 'no price is stated'
 }
 
-const marginFigure = (name: string, earned: Earned): EarnedFigure => ({
+/** Returns a number for people: what it is, its value, its unit, and what to compare it with. */
+const marginFigure = (name: string, earned: Earned) => ({
   name,
   value: grouped(earned.margin?.amount ?? '–'),
   unit: earned.margin?.currency ?? '',
@@ -169,7 +156,7 @@ const marginFigure = (name: string, earned: Earned): EarnedFigure => ({
 })
 
 /** The margins of the newest two weeks or months. @param step `week` or `month` */
-export const marginFigures = (step: string, [newest, before]: readonly Earned[]): EarnedFigure[] => [
+export const marginFigures = (step: string, [newest, before]: readonly Earned[]) => [
   marginFigure(`This ${step}’s margin`, newest ?? { margin: null, sums: [] }),
   marginFigure(`Last ${step}’s margin`, before ?? { margin: null, sums: [] }),
 ]
@@ -193,7 +180,7 @@ export function earnedCells({
 }
 
 /** The figures of a time, for each of its currencies. */
-export const earnedFigures = (earned: Earned): EarnedFigure[][] =>
+export const earnedFigures = (earned: Earned) =>
   earned.sums.map((sum) => {
     const { currency: unit, keys, unpriced } = sum
     const stated = unpriced > 0 ? unpricedText(unpriced) : 'as the stores state it'

@@ -33,13 +33,6 @@ export interface LineProblem {
   message: string
 }
 
-interface CsvHeader {
-  positions: ReadonlyMap<LineColumn, number>
-  /** How many cells a line may have. */
-  width: number
-  unknown: string[]
-}
-
 /** The limits of a file. A listing has under 100 bytes, so only unusual files reach the limit of bytes first. */
 export const fileLimits = { bytesMax: 20 * 1024 * 1024, linesMax: 200_000, lineBytesMax: 64 * 1024 }
 
@@ -61,8 +54,8 @@ export function delimiterOf(firstLine: string): Delimiter {
   return delimiters.reduce((best, one) => (known(one) > known(best) ? one : best))
 }
 
-/** @returns a sentence for people when the header does not say what the lines mean */
-export function readHeader(cells: string[]): CsvHeader | string {
+/** @returns `width`: how many cells a line may have; a sentence for people when the header does not say what the lines mean */
+export function readHeader(cells: string[]) {
   const names = cells.map(nameOf)
   const positions = new Map<LineColumn, number>()
   for (const [position, name] of names.entries()) {
@@ -80,6 +73,8 @@ export function readHeader(cells: string[]): CsvHeader | string {
   const unknown = [...new Set(names.filter((name) => name !== '' && !known.includes(name)))]
   return { positions, width: cells.length, unknown }
 }
+
+type CsvHeader = Exclude<ReturnType<typeof readHeader>, string>
 
 export function readLine({ positions, width }: CsvHeader, line: number, cells: string[]): ListingLine | LineProblem {
   if (cells.slice(width).some((cell) => cell !== '')) {

@@ -87,33 +87,16 @@ export const isJump = (beforeMinor: number, afterMinor: number, { jumpMillionths
   jumpMillionths !== null &&
   BigInt(Math.abs(afterMinor - beforeMinor)) * BigInt(WHOLE) > BigInt(beforeMinor) * BigInt(jumpMillionths)
 
-/** Every amount between a cost and its price, in minor units of the store's currency. */
-export interface WayToPrice {
-  rate: Rate
-  costMinor: number
-  rule: AppliedRule
-  /** The price by the rule alone. */
-  ruledMinor: number
-  floorMinor: number
-  /** The price before rounding: at least the floor, and at least the price of the highest cost of the lower bands. */
-  unroundedMinor: number
-  priceMinor: number
-  /** The candidate for the compare-at price; null when it is not known or not wanted. */
-  comparedMinor: number | null
-  compareAtMinor: number | null
-}
-
-export type AppliedRule =
+type AppliedRule =
   | { source: 'product' | 'category' | 'markup'; markup: Markup }
   | ({ source: 'band' } & Band)
   | { source: 'fixed'; fixedMinor: number }
 
-export interface NoPrice {
-  reason: HeldReason
-  detail: string
-}
-
-function wayToPrice(offer: PricedOffer, policy: PricingPolicy, at: number): WayToPrice | NoPrice {
+function wayToPrice(
+  offer: PricedOffer,
+  policy: PricingPolicy,
+  at: number,
+): WayToPrice | { reason: HeldReason; detail: string } {
   const fault = costFaultOf(offer)
   if (fault) return { reason: `cost_${fault}`, detail: faultTexts[fault] }
   const rate = rateAt(policy.rates, offer.currency, policy.currency, at)
@@ -126,16 +109,22 @@ function wayToPrice(offer: PricedOffer, policy: PricingPolicy, at: number): WayT
   }
 }
 
-function calculate(offer: PricedOffer, { rules }: PricingPolicy, rate: Rate): WayToPrice {
+type WayToPrice = ReturnType<typeof calculate>
+
+/** Returns every amount between a cost and its price, in minor units of the store's currency. */
+function calculate(offer: PricedOffer, { rules }: PricingPolicy, rate: Rate) {
   const costMinor = convert(offer.costMinor, rate, 'up')
   const rule = ruleFor(offer, costMinor, rules)
+  /** The price by the rule alone. */
   const ruledMinor = rule.source === 'fixed' ? rule.fixedMinor : raise(costMinor, rule.markup)
   const { millionths, flatMinor } = rules.margin
   const floorMinor = Math.max(raiseBy(costMinor, millionths), exact(costMinor + flatMinor))
+  /** The price before rounding: at least the floor, and at least the price of the highest cost of the lower bands. */
   const unroundedMinor = Math.max(ruledMinor, floorMinor, rule.source === 'band' ? rule.atLeastMinor : 0)
   // A fixed price is rounded only if the floor replaces it.
   const asWritten = rule.source === 'fixed' && ruledMinor >= floorMinor
   const priceMinor = asWritten ? ruledMinor : roundPrice(unroundedMinor, floorMinor, rules.rounding)
+  /** The candidate for the compare-at price; null when it is not known or not wanted. */
   const comparedMinor = compared(offer, priceMinor, rate, rules)
   const compareAtMinor = comparedMinor !== null && comparedMinor > priceMinor ? comparedMinor : null
   return { rate, costMinor, rule, ruledMinor, floorMinor, unroundedMinor, priceMinor, comparedMinor, compareAtMinor }

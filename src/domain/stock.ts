@@ -15,12 +15,6 @@ export interface StockPolicy {
 /** The fields of an offer that its stock depends on. A stock is null when the supplier does not state it. */
 export type StockedOffer = Pick<OfferFact, 'localStock' | 'providerStock' | 'available'>
 
-interface PublishedStock {
-  /** Units to show; null: the offer is available, and its units are not counted. */
-  stock: number | null
-  available: boolean
-}
-
 /** One step on the way to a published stock, for people. */
 interface StockStep {
   step: 'source' | 'buffer' | 'threshold' | 'cap'
@@ -30,16 +24,17 @@ interface StockStep {
 }
 
 /** The stock that a store shows: the units of the source, less the buffer; none under the threshold, and at most the cap. */
-export const publishedStock = (offer: StockedOffer, policy: StockPolicy): PublishedStock =>
+export const publishedStock = (offer: StockedOffer, policy: StockPolicy) =>
   shown(stockSteps(offer, policy).at(-1)?.units ?? null)
 
 /** Returns the stock that a store shows, with every step on the way to it. */
-export function explainStock(offer: StockedOffer, policy: StockPolicy): PublishedStock & { steps: StockStep[] } {
+export function explainStock(offer: StockedOffer, policy: StockPolicy) {
   const steps = stockSteps(offer, policy)
   return { ...shown(steps.at(-1)?.units ?? null), steps }
 }
 
-const shown = (stock: number | null): PublishedStock => ({ stock, available: stock !== 0 })
+/** @param stock units to show; null: the offer is available, and its units are not counted */
+const shown = (stock: number | null) => ({ stock, available: stock !== 0 })
 
 function stockSteps(offer: StockedOffer, { source, buffer, cap, zeroUnder }: StockPolicy): StockStep[] {
   const counted = countedStock(offer, source)

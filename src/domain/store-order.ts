@@ -109,22 +109,15 @@ export const mayClose = (
   lines.every(({ purchases }) => purchases.every(({ state }) => finalStates.includes(state))) &&
   keys.every((key) => key.begunAt === null || key.handedOverAt !== null)
 
-/** One step of an order: how many of its units have come so far, of how many, and when the last of them did. */
-export interface OrderStep {
-  step: 'bought' | 'keys' | 'delivered'
-  count: number
-  of: number
-  at: number | null
-}
-
 type Moving = PartFacts & { acceptedAt: number | null }
 type KeyTimes = { storedAt: number; handedOverAt: number | null }
 
-/** Says how far an order is. @param lines the purchases of each of our lines, and the units that the line had at first */
-export function stepsOf(
-  lines: readonly { quantity: number; parts: Moving[] }[],
-  keys: readonly KeyTimes[],
-): OrderStep[] {
+/**
+ * Says how far an order is: how many of its units have come to each step so far, of how many, and when the last of them did.
+ *
+ * @param lines the purchases of each of our lines, and the units that the line had at first
+ */
+export function stepsOf(lines: readonly { quantity: number; parts: Moving[] }[], keys: readonly KeyTimes[]) {
   const sum = (count: (line: { quantity: number; parts: Moving[] }) => number) =>
     lines.reduce((total, line) => total + count(line), 0)
   const newest = (all: (number | null)[]) =>
@@ -138,8 +131,8 @@ export function stepsOf(
       .filter(isBought)
       .reduce((of, one) => of + one.quantity, 0),
   )
-  const step = (name: OrderStep['step'], count: number, at: number | null): OrderStep => ({
-    step: name,
+  const step = (step: 'bought' | 'keys' | 'delivered', count: number, at: number | null) => ({
+    step,
     count: Math.min(units, Math.max(count, given)),
     of: units,
     at,
@@ -155,21 +148,8 @@ export const noMarginReasons = ['no_sale_price', 'other_currency', 'keys_missing
 /** Why a line has no margin. */
 export type NoMargin = (typeof noMarginReasons)[number]
 
-/** What a line or an order was sold for, what it cost, and the rest. Amounts in minor units. */
-export interface Earning extends ReturnType<typeof chargesOf> {
-  /** Null where the store does not state the price of a unit. */
-  saleMinor: number | null
-  saleCurrency: string | null
-  /** Of the cost and the margins; null without a purchase. */
-  currency: string | null
-  /** Null before the store has all keys, and where the sale price is not known or is in another currency than the cost. */
-  marginMinor: number | null
-  /** The margin as a percentage of its sale price, such as `9.1`, rounded towards 0; null where there is none. */
-  marginPercent: string | null
-  /** The margin of a line whose missing keys are still bought, if each of them costs its ceiling; otherwise null. */
-  leastMarginMinor: number | null
-  noMargin: NoMargin | null
-}
+/** What a line was sold for, what it cost, and the rest. Amounts in minor units. */
+export type Earning = ReturnType<typeof earningOf>
 
 type Bought = PartFacts & Charged & { ceilingMinor: number; currency: string }
 
@@ -177,14 +157,16 @@ type Bought = PartFacts & Charged & { ceilingMinor: number; currency: string }
 export function earningOf(
   purchases: Bought[],
   sold: { quantity: number; unitPriceMinor: number | null; currency: string | null },
-): Earning {
+) {
   const [first] = purchases
   const wanted = first ? unitsWanted(purchases) : sold.quantity
+  /** Null where the store does not state the price of a unit. */
   const saleMinor = sold.unitPriceMinor === null || sold.currency === null ? null : sold.unitPriceMinor * wanted
+  /** Of the cost and the margins; null without a purchase. */
   const currency = first?.currency ?? null
   const charges = chargesOf(purchases)
   const isWhole = delivered(purchases) >= wanted
-  const noMargin =
+  const noMargin: NoMargin | null =
     saleMinor === null
       ? 'no_sale_price'
       : currency !== null && currency !== sold.currency
@@ -196,6 +178,7 @@ export function earningOf(
   const isMoving = current.length > 0 && current.every(({ state }) => !isOver(state))
   const unpaid = current.filter(({ amountMinor, state }) => amountMinor === null && state !== 'fulfilled')
   const restMinor = unpaid.reduce((sum, part) => sum + mostOf(part), 0)
+  /** Null before the store has all keys, and where the sale price is not known or is in another currency than the cost. */
   const marginMinor = saleMinor === null || noMargin !== null ? null : saleMinor - charges.costMinor
   return {
     saleMinor,
@@ -204,12 +187,14 @@ export function earningOf(
     currency,
     marginMinor,
     marginPercent: percentOf(marginMinor, saleMinor),
+    /** The margin of a line whose missing keys are still bought, if each of them costs its ceiling; otherwise null. */
     leastMarginMinor:
       saleMinor !== null && noMargin === 'keys_missing' && isMoving ? saleMinor - charges.costMinor - restMinor : null,
     noMargin,
   }
 }
 
+/** Returns a margin as a percentage of its sale price, such as `9.1`, rounded towards 0; null where there is none. */
 function percentOf(marginMinor: number | null, saleMinor: number | null): string | null {
   if (marginMinor === null || saleMinor === null || saleMinor <= 0) return null
   const tenths = scale(Math.abs(marginMinor), 1_000, saleMinor, 'down')
