@@ -148,14 +148,13 @@ async function fundsNow(db: Pick<Database, 'query'>, { readAt, currency, amountM
   ])
   const { needsMinor = 0, orders = 0 } = needed.find((one) => one.currency === currency) ?? {}
   const underWayMinor = reserved?.total ?? 0
-  const own = waiting.filter((one) => one.currency === currency)
   return {
     currency,
     underWayMinor,
     ...fundsOf(amountMinor, underWayMinor, needsMinor),
     needsMinor,
     orders,
-    waiting: own,
+    waiting: waiting.filter((one) => one.currency === currency),
   }
 }
 type FundsNow = Awaited<ReturnType<typeof fundsNow>>
@@ -199,9 +198,7 @@ export function sweepOperations({ ordering: { db }, sweeps }: ApiContext) {
       answer: Sweep,
       success: { 200: 'The sweep' },
       failures: { 404: 'unknown id' },
-      async handle({ path }) {
-        return ok(await need(db, sweepById(path.id), 'sweep', path.id))
-      },
+      handle: async ({ path }) => ok(await need(db, sweepById(path.id), 'sweep', path.id)),
     }),
     viewBalance: operation({
       route: 'GET /balance',
@@ -212,17 +209,14 @@ export function sweepOperations({ ordering: { db }, sweeps }: ApiContext) {
       success: { 200: 'As of the last reading' },
       async handle({ query }) {
         const [[reading], accounts] = await Promise.all([db.query(latestBalance()), db.query(allBalanceAccounts())])
-        if (!reading) {
+        if (!reading)
           return ok({
             balance: null,
             account: null,
             funds: null,
             owedBack: null,
-            items: [],
-            next: null,
-            previous: null,
+            ...pageOf<BalanceMovement>([], query, byId),
           })
-        }
         const { currency } = reading
         const account = accounts.find((one) => one.currency === currency) ?? null
         const [rows, funds, owedBack] = await Promise.all([

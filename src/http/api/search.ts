@@ -1,7 +1,9 @@
 /** Finds orders, products, purchases and deliveries by the beginning of what a person knows of them. */
+import type { SQLWrapper } from 'drizzle-orm'
 import { z } from 'zod'
 import { money } from '../../domain/figures.ts'
 import { statesOfOrders, subjectsOf } from '../../ordering/order-view.ts'
+import type { Database, RowOf } from '../../storage/database.ts'
 import { deliveriesByDeliveryId, deliveriesById } from '../../storage/deliveries.ts'
 import { type ListingRow, listingsBySku, listingsOfProducts } from '../../storage/listings.ts'
 import {
@@ -40,18 +42,17 @@ const Hit = component('SearchHit', {
 })
 type Hit = z.input<typeof Hit>
 
-/** Reads the rows of a range, at most `limit`. */
-type ReadRange<R> = (...range: [text: string, before: string, limit: number]) => Promise<R[]>
-
-/** Reads the rows that begin with one of these texts. A row that is found twice comes once. */
-async function beginningWith<R extends object>(
+/** Reads the rows that begin with one of these texts, at most `limit` for each. A row that is found twice comes once. */
+async function beginningWith<S extends SQLWrapper>(
+  db: Pick<Database, 'query'>,
   texts: readonly string[],
   limit: number,
-  keyOf: (row: R) => string,
-  ...reads: readonly ReadRange<R>[]
-): Promise<R[]> {
+  keyOf: (row: RowOf<S>) => string,
+  ...ranges: readonly ((text: string, before: string, limit: number) => S)[]
+): Promise<RowOf<S>[]> {
   const given = texts.filter((text) => text !== '')
-  const rows = await Promise.all(reads.flatMap((read) => given.map((text) => read(text, `${text}${END}`, limit))))
+  const reads = ranges.flatMap((range) => given.map((text) => db.query(range(text, `${text}${END}`, limit))))
+  const rows = await Promise.all(reads)
   return [...new Map(rows.flat().map((row) => [keyOf(row), row])).values()]
 }
 
@@ -67,13 +68,8 @@ function spellings(text: string): string[] {
 
 export function searchOperations({ ordering: { db }, stores }: ApiContext) {
   async function orders(q: string, limit: number): Promise<Hit[]> {
-    const rows = await beginningWith(
-      [small(q).replace(/^#+/, '')],
-      limit,
-      byId,
-      (...range) => db.query(ordersByNumber(...range)),
-      (...range) => db.query(ordersByReference(...range)),
-    )
+    const number = small(q).replace(/^#+/, '')
+    const rows = await beginningWith(db, [number], limit, byId, ordersByNumber, ordersByReference)
     return (await statesOfOrders(db, rows.slice(0, limit))).map(({ id, store, reference, number, state, lines }) => {
       const waits = state === 'open' ? lines.map(({ waitsFor }) => waitsFor).filter((one) => one !== null) : []
       const [first] = lines
@@ -94,8 +90,8 @@ export function searchOperations({ ordering: { db }, stores }: ApiContext) {
     const productOf = ({ productId }: Offer) => productId
     const names = spellings(q)
     const first = [
-      ...(await beginningWith([small(q)], limit, productOf, (...range) => db.query(offersBySkuBeginning(...range)))),
-      ...(await beginningWith(names, limit, productOf, (...range) => db.query(offersByNameBeginning(...range)))),
+      ...(await beginningWith(db, [small(q)], limit, productOf, offersBySkuBeginning)),
+      ...(await beginningWith(db, names, limit, productOf, offersByNameBeginning)),
     ]
     const others =
       first.length < limit ? await Promise.all(names.map((name) => db.query(offersByWord(name, limit)))) : []
@@ -123,13 +119,7 @@ export function searchOperations({ ordering: { db }, stores }: ApiContext) {
   }
 
   async function purchases(q: string, limit: number): Promise<Hit[]> {
-    const rows = await beginningWith(
-      [small(q)],
-      limit,
-      byId,
-      (...range) => db.query(purchasesBySupplierOrderBeginning(...range)),
-      (...range) => db.query(purchasesById(...range)),
-    )
+    const rows = await beginningWith(db, [small(q)], limit, byId, purchasesBySupplierOrderBeginning, purchasesById)
     const subjects = await subjectsOf(db, rows)
     return rows.map(({ id, supplierOrderId, state }) => {
       const { order, name, sku } = subjects.get(id) ?? {}
@@ -147,13 +137,7 @@ export function searchOperations({ ordering: { db }, stores }: ApiContext) {
   }
 
   async function deliveries(q: string, limit: number): Promise<Hit[]> {
-    const rows = await beginningWith(
-      [small(q)],
-      limit,
-      byId,
-      (...range) => db.query(deliveriesByDeliveryId(...range)),
-      (...range) => db.query(deliveriesById(...range)),
-    )
+    const rows = await beginningWith(db, [small(q)], limit, byId, deliveriesByDeliveryId, deliveriesById)
     return rows.map(({ id, deliveryId, source, state, event }) => ({
       kind: 'delivery',
       id,
