@@ -174,26 +174,21 @@ export function orderDigest({ reference, lines }: OrderInput): string {
     .digest('hex')
 }
 
-/** Describes an instant in a query, and turns the instant into epoch milliseconds. */
-export const queryInstant = (about: string) =>
+/**
+ * Describes a time in a query, and turns the time into epoch milliseconds. The OpenAPI document leaves the pattern of the shape
+ * out: generated clients could not compile it.
+ */
+const queryTime = (shape: z.ZodType, format: 'date-time' | 'date', words: string) => (about: string) =>
   z
     .string()
-    .refine((given) => instant.safeParse(given).success, { error: must('an instant such as 2026-03-01T09:30:00Z') })
+    .refine((given) => shape.safeParse(given).success, { error: must(words) })
     .transform((given) => Date.parse(given))
     .optional()
-    .meta({ description: about, override: { type: 'string', format: 'date-time' } })
-
+    .meta({ description: about, override: { type: 'string', format } })
+const anInstant = z.iso.datetime({ offset: true })
+export const queryInstant = queryTime(anInstant, 'date-time', 'an instant such as 2026-03-01T09:30:00Z')
 /** A day in UTC, as the instant of its beginning. */
-export const queryDay = (about: string) =>
-  z
-    .string()
-    .refine((given) => z.iso.date().safeParse(given).success, { error: must('a day such as 2026-03-01') })
-    .transform((given) => Date.parse(given))
-    .optional()
-    .meta({ description: about, override: { type: 'string', format: 'date' } })
-
-/** The OpenAPI document leaves this pattern out: generated clients could not compile it. */
-const instant = z.iso.datetime({ offset: true })
+export const queryDay = queryTime(z.iso.date(), 'date', 'a day such as 2026-03-01')
 
 /** Whether one purchase may exceed the spend caps of its order, the hour and the day. */
 const overrideSpendCap = z

@@ -12,7 +12,6 @@ import {
   percentText,
 } from '../../domain/earnings.ts'
 import { isoDay } from '../../domain/figures.ts'
-import { Failure } from '../../errors.ts'
 import {
   type EarningGroup,
   type EarningsAsked,
@@ -24,7 +23,7 @@ import {
 } from '../../ordering/earnings.ts'
 import { first } from '../../storage/database.ts'
 import { countsBetween, firstCountedHour } from '../../storage/hourly-counts.ts'
-import { choice, earningsPaging, inStore, queryDay } from '../input.ts'
+import { choice, earningsPaging, inStore, invalidField, queryDay } from '../input.ts'
 import { type ApiContext, ok, operation, viewer } from '../operation.ts'
 import { amount, amountOf, at, component, count, currency, maybeAt, withAmounts, words } from './views.ts'
 
@@ -179,11 +178,9 @@ export function earningsAsked(
 ): EarningsAsked {
   const last = to ?? dayStart(now)
   const asked = { at: from ?? last - 29 * DAY_MS, until: last + DAY_MS, by, group, store }
-  const refuse = (message: string) =>
-    new Failure('invalid', `from: ${message}`, { fields: [{ field: 'from', message }] })
-  if (asked.at >= asked.until) throw refuse('must not lie after `to`')
+  if (asked.at >= asked.until) throw invalidField('from', 'must not lie after `to`')
   if ((asked.until - asked.at) / DAY_MS > PERIODS_MAX * { day: 1, week: 7, month: 28, whole: 28 }[by]) {
-    throw refuse(`must lie at most ${PERIODS_MAX} periods before \`to\`: ask for weeks or months`)
+    throw invalidField('from', `must lie at most ${PERIODS_MAX} periods before \`to\`: ask for weeks or months`)
   }
   return asked
 }
