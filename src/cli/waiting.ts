@@ -42,13 +42,8 @@ function headline(answer: Waiting, { io, width }: Call): string {
   const sums = answer.money.map(
     ({ paid, charged, currency }) => `${money(paid, currency)} paid, ${money(charged, currency)} charged`,
   )
-  return ['', ...sums].reduce(
-    (text, sum) => text + (sum && sentence(`${sum}.`, width)),
-    sentence(
-      `${waitingText(answer, io.now())}.`.replace(/^\w/, (letter) => letter.toUpperCase()),
-      width,
-    ),
-  )
+  const first = waitingText(answer, io.now()).replace(/^\w/, (letter) => letter.toUpperCase())
+  return [first, ...sums].map((one) => sentence(`${one}.`, width)).join('')
 }
 
 const columns: Columns<Line> = {
@@ -78,27 +73,18 @@ function linesText(items: Line[], call: Call): string {
 /** Returns the command that helps; undefined where nothing needs to be done. */
 function commandOf({ help, cause, purchaseId, updateId, reference, store, line }: Line): string | undefined {
   const order = `${quoted(cell(reference))} --store ${quoted(cell(store))}`
-  switch (help) {
-    case 'decide':
-      return `reviews show ${cell(purchaseId)}`
-    case 'retry':
-      return `purchases retry ${cell(purchaseId)}`
-    case 'send_again':
-      return `outbox redeliver ${cell(updateId)}`
-    case 'unfreeze':
-      return 'unfreeze'
-    case 'release':
-      return `purchases release ${cell(purchaseId)} ${cause === 'ceiling' ? '--ceiling <amount>' : '--override-spend-cap'}`
-    case 'top_up':
-      return 'balance'
-    case 'proceed':
-      return `orders release ${order}`
-    case 'take':
-      return `orders take ${order} --line ${quoted(cell(line))}`
-    case 'try_now':
-    case 'look_now':
-      return `purchases check ${cell(purchaseId)}`
-    default:
-      return undefined
+  const commands: Record<Line['help'], string | undefined> = {
+    decide: `reviews show ${cell(purchaseId)}`,
+    retry: `purchases retry ${cell(purchaseId)}`,
+    send_again: `outbox redeliver ${cell(updateId)}`,
+    unfreeze: 'unfreeze',
+    release: `purchases release ${cell(purchaseId)} ${cause === 'ceiling' ? '--ceiling <amount>' : '--override-spend-cap'}`,
+    top_up: 'balance',
+    proceed: `orders release ${order}`,
+    take: `orders take ${order} --line ${quoted(cell(line))}`,
+    try_now: `purchases check ${cell(purchaseId)}`,
+    look_now: `purchases check ${cell(purchaseId)}`,
+    look: undefined,
   }
+  return commands[help]
 }

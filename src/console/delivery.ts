@@ -125,22 +125,15 @@ function becameText({ state, receivedAt, finishedAt, attempts }: DeliveryDetailV
 function whyText({ state, lastError, notBefore, attempts }: DeliveryDetailView, now: number): Html {
   const said = lastError && html`<p>${sentenceOf(lastError)}</p>`
   const next = html`at ${clockTag(notBefore, now)}`
-  switch (state) {
-    case 'dead':
-      return html`${said}<p>It failed ${counted(attempts, 'time')}, each wait longer than the one before. Look for the cause, then replay it. No customer waits for that: orders are read on their own as well, and a sweep finds what a delivery did not say.</p>`
-    case 'quarantined':
-      return html`${said}<p>It is authentic, so the dialect describes the supplier wrongly. Correct the dialect, then replay it.</p>`
-    case 'retry':
-      return html`${said}<p>It is tried again on its own ${next}.</p>`
-    case 'orphan':
-      return html`${said}<p>An event may overtake its order. It is tried again ${next}, for a day in all, then it is ignored.</p>`
-    case 'stored':
-      return html`<p>It waits for its turn, which is a matter of seconds.</p>`
-    case 'applied':
-      return html`<p>It was a hint to read from the other side, and that was done.</p>`
-    default:
-      return html`${said}<p class="quiet">${state}: ${deliveryLabels[state].means}.</p>`
+  const whys: Partial<Record<DeliveryDetailView['state'], Html>> = {
+    dead: html`${said}<p>It failed ${counted(attempts, 'time')}, each wait longer than the one before. Look for the cause, then replay it. No customer waits for that: orders are read on their own as well, and a sweep finds what a delivery did not say.</p>`,
+    quarantined: html`${said}<p>It is authentic, so the dialect describes the supplier wrongly. Correct the dialect, then replay it.</p>`,
+    retry: html`${said}<p>It is tried again on its own ${next}.</p>`,
+    orphan: html`${said}<p>An event may overtake its order. It is tried again ${next}, for a day in all, then it is ignored.</p>`,
+    stored: html`<p>It waits for its turn, which is a matter of seconds.</p>`,
+    applied: html`<p>It was a hint to read from the other side, and that was done.</p>`,
   }
+  return whys[state] ?? html`${said}<p class="quiet">${state}: ${deliveryLabels[state].means}.</p>`
 }
 
 function bodyPart({ body, bytes }: DeliveryDetailView, at: string, visit: Visit): Html {

@@ -157,22 +157,18 @@ export function detailOf({ detail, charged, chargedCurrency, nextAt }: WaitingIt
 /** The page or form to which help leads that does not act at once. */
 function helpPath(item: WaitingItem): string {
   const order = orderPath(item)
-  switch (item.help) {
-    case 'decide':
-      return `/reviews/${item.purchaseId}`
-    case 'top_up':
-      return '/balance'
-    case 'unfreeze':
-      return '/overview?do=unfreeze#buy-h'
-    case 'retry':
-    case 'release':
-      return `${order}?do=${item.purchaseId}#p-${item.purchaseId}`
-    case 'take':
-    case 'proceed':
-      return `${order}?do=${item.help}#whole-h`
-    default:
-      return order
+  const ofPurchase = `${order}?do=${item.purchaseId}#p-${item.purchaseId}`
+  const ofOrder = `${order}?do=${item.help}#whole-h`
+  const paths: Partial<Record<WaitingItem['help'], string>> = {
+    decide: `/reviews/${item.purchaseId}`,
+    top_up: '/balance',
+    unfreeze: '/overview?do=unfreeze#buy-h',
+    retry: ofPurchase,
+    release: ofPurchase,
+    take: ofOrder,
+    proceed: ofOrder,
   }
+  return paths[item.help] ?? order
 }
 
 const actionOf: Partial<Record<WaitingItem['help'], string>> = {
