@@ -56,9 +56,9 @@ const hasEnded: IsOver = async (about, facts) => {
 }
 
 const isNoLonger =
-  (state: PurchaseState): IsOver =>
+  (...states: (PurchaseState | undefined)[]): IsOver =>
   async (about, facts) =>
-    (await purchaseOf(about, facts))?.state !== state
+    !states.includes((await purchaseOf(about, facts))?.state)
 
 const isTaken: IsOver = async ({ store, reference }, { db }) =>
   (await first(db, storeOrderByReference(store ?? '', reference ?? ''))) !== undefined
@@ -122,10 +122,6 @@ const hasNoFailedListing: IsOver = ({ store }, { status }) =>
   !status.listings.some((row) => row.store === store && row.state === 'failed')
 const isRead: IsOver = async ({ store, reference }, { db }) =>
   (await first(db, lateOrderOf(store ?? '', reference ?? ''))) === undefined
-const isBegun: IsOver = async (about, facts) => {
-  const state = (await purchaseOf(about, facts))?.state
-  return state !== 'planned' && state !== 'waiting'
-}
 /** The alert is over once the store has answered after the alert was raised, even if the store fails again by now. */
 const hasAnswered: IsOver = async ({ store }, { db }, raisedAt) =>
   ((await first(db, storeReadingOf(store ?? '')))?.failingSince ?? Number.POSITIVE_INFINITY) > raisedAt
@@ -176,7 +172,12 @@ export const alertRules: Record<Exclude<AlertKind, WayIntoReview>, AlertRule> = 
     'orders take ',
     isTaken,
   ),
-  store_not_configured: critical(PURCHASE, 'put the store into the configuration, restart', 'purchases show ', isBegun),
+  store_not_configured: critical(
+    PURCHASE,
+    'put the store into the configuration, restart',
+    'purchases show ',
+    isNoLonger('planned', 'waiting'),
+  ),
   order_changed: warning('reference', 'compare it with the shop', 'orders show '),
   order_fulfilled_early: warning('store', 'turn automatic fulfilment off in the shop', 'stores test '),
   order_held: critical('reference', 'see what it waits for', 'orders show ', async ({ purchaseId, reason }, facts) => {
