@@ -167,28 +167,22 @@ function answerWords({ kind, status, class: given, code, detail }: Attempt, foun
     }
     return { what: 'Look-up failed', sign: 'review' }
   }
-  switch (given) {
-    case null:
-      return { what: 'The supplier accepted the order', sign: 'done', isStep: true }
-    case 'refused': {
-      const words = ['Refused', code === null ? '' : `, ${plainName(code)}`] as const
-      const { part, generation = 0 } = found?.purchase ?? {}
-      const isTried = found?.line.purchases.some((one) => one.part === part && one.generation > generation)
-      const run = { words, detail: UNCHARGED }
-      return { what: words.join(''), sign: isTried ? 'held' : 'stop', why: 'Nothing was charged.', run }
-    }
-    case 'not_executed': {
-      const what = status === null ? 'The order did not leave' : 'The supplier did not carry it out'
-      const run = { words: [`${what},`, ''] as const, detail: UNCHARGED }
-      return { what, sign: 'moving', why: 'Nothing was charged: it is sent again later.', run }
-    }
-    default:
-      return {
-        what: status === null ? 'The answer was lost' : 'The answer is not clear',
-        sign: 'review',
-        why: 'The supplier may have charged for it. Quayside does not send it again before it has looked.',
-      }
+  if (given === null) return { what: 'The supplier accepted the order', sign: 'done', isStep: true }
+  if (given === 'refused') {
+    const words = ['Refused', code === null ? '' : `, ${plainName(code)}`] as const
+    const { part, generation = 0 } = found?.purchase ?? {}
+    const isTried = found?.line.purchases.some((one) => one.part === part && one.generation > generation)
+    const run = { words, detail: UNCHARGED }
+    return { what: words.join(''), sign: isTried ? 'held' : 'stop', why: 'Nothing was charged.', run }
   }
+  if (given === 'not_executed') {
+    const what = status === null ? 'The order did not leave' : 'The supplier did not carry it out'
+    const run = { words: [`${what},`, ''] as const, detail: UNCHARGED }
+    return { what, sign: 'moving', why: 'Nothing was charged: it is sent again later.', run }
+  }
+  const what = status === null ? 'The answer was lost' : 'The answer is not clear'
+  const why = 'The supplier may have charged for it. Quayside does not send it again before it has looked.'
+  return { what, sign: 'review', why }
 }
 
 function requestText({ idempotencyKey, body }: Purchase): string {

@@ -46,17 +46,9 @@ const REREAD_MS = 15 * MINUTE
  * @returns null in the states in which there is nothing to read: not sent yet, being sent, or final
  */
 export function nextReadAt(state: PurchaseState, refreshes: number, now: number, areAnnounced: boolean): number | null {
-  switch (state) {
-    case 'unknown':
-      return now + refreshDelayMs(refreshes)
-    case 'accepted':
-      return readTogetherAt(now + refreshDelayMs(refreshes, areAnnounced))
-    case 'completed':
-    case 'review':
-      return now + REREAD_MS
-    default:
-      return null
-  }
+  if (state === 'unknown') return now + refreshDelayMs(refreshes)
+  if (state === 'accepted') return readTogetherAt(now + refreshDelayMs(refreshes, areAnnounced))
+  return state === 'completed' || state === 'review' ? now + REREAD_MS : null
 }
 
 /** The wait after a request that never left: 1 s x 2^n with full jitter, at most 5 minutes, to spare a supplier that is down. */

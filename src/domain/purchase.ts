@@ -247,18 +247,10 @@ export function provesUncharged(
   { refundedAt }: Pick<PurchaseFacts, 'refundedAt'>,
   { next, row, set }: Pick<Transition, 'next' | 'row' | 'set'>,
 ): boolean {
-  switch (next) {
-    case 'waiting':
-    case 'rejected':
-      return true
-    case 'failed':
-      return (set.refundedAt ?? refundedAt) !== null
-    case 'cancelled':
-      // If a request was sent, its order may exist although no list showed it: a list may lag more than stated.
-      return row === 'cancelled_before_sending' || row === 'shop_ended'
-    default:
-      return false
-  }
+  if (next === 'waiting' || next === 'rejected') return true
+  if (next === 'failed') return (set.refundedAt ?? refundedAt) !== null
+  // If a request was sent, its order may exist although no list showed it: a list may lag more than stated.
+  return next === 'cancelled' && (row === 'cancelled_before_sending' || row === 'shop_ended')
 }
 
 type Spent = Pick<PurchaseFacts, 'state' | 'refundedAt'> & { writtenOffAt: number | null }

@@ -96,22 +96,10 @@ export function reattachmentOf(
   const isOut = moneyIsOut(found.status)
   const newest = Math.max(0, ...rows.map((row) => row.generation))
   if (found.generation < newest) return isOut ? 'person' : 'nothing'
-  const live = rows.find((row) => !isOver(row.state))
-  switch (live?.state) {
-    case 'planned':
-    case 'waiting':
-    case 'unknown':
-      return 'supersede'
-    case 'sending':
-      return 'later'
-    case 'accepted':
-      return 'read'
-    case 'completed':
-    case 'fulfilled':
-      return isOut ? 'double_charge' : 'nothing'
-    case 'review':
-      return 'person'
-    default:
-      return 'insert'
-  }
+  const live = rows.find((row) => !isOver(row.state))?.state
+  if (live === 'planned' || live === 'waiting' || live === 'unknown') return 'supersede'
+  if (live === 'sending') return 'later'
+  if (live === 'accepted') return 'read'
+  if (live === 'completed' || live === 'fulfilled') return isOut ? 'double_charge' : 'nothing'
+  return live === 'review' ? 'person' : 'insert'
 }
