@@ -82,17 +82,15 @@ function checkGroup(dialect: Dialect, { group, from, rows, single, absent }: Rec
   const paths: Record<string, string | null> = { ...dialect[group] }
   const fields = Object.entries<FieldCheck | undefined>(recordFields[group]).filter(([key]) => !BY_STATUS.includes(key))
   if (records.length === 0) return fields.map(([key]) => noSample(`${group}.${key}`, absent))
-  const facts = fields.flatMap(([key, check]) => {
-    const path = paths[key] ?? null
-    return check === undefined ? [] : [judgeField(dialect, { fact: `${group}.${key}`, path, check, records, from })]
+  const all = fields.flatMap(([key, check]) => {
+    if (check === undefined) return []
+    const field: Field = { fact: `${group}.${key}`, key, path: paths[key] ?? null, check }
+    return [{ field, judged: judgeField(dialect, field, records, from) }]
   })
-  const claimed = facts.flatMap(({ fact, verdict }) =>
-    verdict === 'read' ? [paths[fact.slice(group.length + 1)] ?? ''] : [],
-  )
-  return [
-    ...facts.map((fact) => withCandidates(dialect, group, fact, rows.length > 0 ? rows : single, claimed)),
-    ...wholeRecords(dialect, group, records, facts),
-  ]
+  const claimed = all.flatMap(({ field, judged }) => (judged.verdict === 'read' ? [field.path ?? ''] : []))
+  const searched = rows.length > 0 ? rows : single
+  const judged = all.map((one) => withCandidates(dialect, one.field, one.judged, searched, claimed))
+  return [...judged, ...wholeRecords(dialect, group, records, judged)]
 }
 
 /** Lets the readers of the running service decide. A record that they refuse is a fault, even if each field could be read. */
@@ -137,13 +135,12 @@ function checkQuantity({ balance, quantityMax }: Dialect, record: unknown): Judg
 
 interface Field {
   fact: string
+  key: string
   path: string | null
   check: FieldCheck
-  records: unknown[]
-  from: string
 }
 
-function judgeField(dialect: Dialect, { fact, path, check, records, from }: Field): Judged {
+function judgeField(dialect: Dialect, { fact, path, check }: Field, records: unknown[], from: string): Judged {
   if (path === null) return { fact, verdict: 'none' }
   const { kind, required = false } = check
   const values = records.map((record) => valueAt(record, path))
@@ -180,20 +177,15 @@ type Pair = [values: unknown[], arounds: unknown[]]
 /** Adds the paths that could be meant when a field cannot be read, or when the dialect has no path for it. */
 function withCandidates(
   dialect: Dialect,
-  group: RecordGroup,
+  { fact, key, path: given, check }: Field,
   judged: Judged,
   records: unknown[],
   claimed: string[],
 ): Judged {
-  const key = judged.fact.slice(group.length + 1)
-  const paths: Record<string, string | null> = { ...dialect[group] }
-  const fields: Record<string, FieldCheck | undefined> = recordFields[group]
-  const check = fields[key]
-  if (judged.verdict === 'read' || !check || judged.hint !== undefined) return judged
-  const names = `${check.names} ${paths[key] ?? ''}`
+  if (judged.verdict === 'read' || judged.hint !== undefined) return judged
+  const names = `${check.names} ${given ?? ''}`
   const wanted = { ...check, names, read: inAnyWriting(check.kind, dialect) }
-  const shown = (value: unknown) => shownValue(group, value)
-  const found = candidatesFor(records, wanted, [...claimed, paths[key] ?? ''], shown)
+  const found = candidatesFor(records, wanted, [...claimed, given ?? ''], (value) => shownValue(fact, value))
   // Where the dialect says null, only a path that ends in exactly the name of the field is a candidate.
   const isNamed = (path: string) => path.split('.').at(-1)?.toLowerCase() === key.toLowerCase()
   const candidates = judged.verdict === 'none' ? found.filter(({ path }) => isNamed(path)) : found
@@ -237,8 +229,8 @@ function checkKeys(dialect: Dialect, all: unknown[], second: Answer | undefined)
     const [fact, path] = [`order.${key}`, order[key]]
     if (failed.length === 0 || !check)
       return path === null ? { fact, verdict: 'none', value: none('failed') } : noSample(fact, none('failed'))
-    const judged = judgeField(dialect, { fact, path, check, records: failed, from: 'failed orders' })
-    return withCandidates(dialect, 'order', judged, failed, [])
+    const field = { fact, key, path, check }
+    return withCandidates(dialect, field, judgeField(dialect, field, failed, 'failed orders'), failed, [])
   })
   if (dialect.keys) return [...reasons, ...judgeTypedKeys(dialect, dialect.keys, completed[0], second)]
   if (completed.length > 0) return [...reasons, ...judgeKeys(dialect, completed)]

@@ -160,10 +160,7 @@ function settingsOf(dialect: Dialect): Map<string, unknown> {
   const visit = (value: unknown, path: string): void => {
     const whole = /^(flags\.\w+|signature\.timestamp|money\.representation)$/.test(path)
     const isList = Array.isArray(value) && !path.startsWith('orderBody')
-    if (whole || typeof value !== 'object' || value === null || isList) {
-      settings.set(path, value)
-      return
-    }
+    if (whole || typeof value !== 'object' || value === null || isList) return void settings.set(path, value)
     for (const [name, inner] of Object.entries(value)) visit(inner, path === '' ? name : `${path}.${name}`)
   }
   visit(dialect, '')
