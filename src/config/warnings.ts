@@ -3,14 +3,11 @@ import { BlockList, isIP, isIPv6 } from 'node:net'
 import { kindOf } from '../stores/kinds.ts'
 import type { Config } from './config.ts'
 
+type StoresWith<K extends keyof Config['stores'][number]> = { stores: readonly Pick<Config['stores'][number], K>[] }
+type MaybeSupplier = { supplier?: Pick<Config['supplier'], 'baseUrl'> }
+
 /** Returns one sentence for each address at which this configuration sends data over a public network unencrypted. */
-export function clearTextWarnings({
-  supplier,
-  stores,
-}: {
-  supplier?: Pick<Config['supplier'], 'baseUrl'>
-  stores: Pick<Config['stores'][number], 'id' | 'address'>[]
-}): string[] {
+export function clearTextWarnings({ supplier, stores }: MaybeSupplier & StoresWith<'id' | 'address'>): string[] {
   const ofStores = stores.filter(({ address }) => isClearText(address))
   return [
     ...(supplier && isClearText(supplier.baseUrl)
@@ -54,11 +51,7 @@ export function isClearText(address: string): boolean {
 }
 
 /** Returns one sentence for each shop whose configuration is older than the page of keys and does not say how keys reach customers. */
-export const keyWayWarnings = ({
-  stores,
-}: {
-  stores: readonly Pick<Config['stores'][number], 'id' | 'kind' | 'deliver'>[]
-}) =>
+export const keyWayWarnings = ({ stores }: StoresWith<'id' | 'kind' | 'deliver'>) =>
   stores
     .filter((store) => store.deliver === undefined && kindOf(store).shop !== null)
     .map(({ id }) => `${id} does not say how keys reach its customers: they go in plain text, without a page of keys`)
