@@ -73,13 +73,9 @@ const DEADLINE_MS = 5_000
 export async function checkPublicUrl({ publicUrl, dialectFacts }: Config, report: Report): Promise<void> {
   if (publicUrl === null && keyTypesOf(dialectFacts).some((type) => needsPage({ type }))) {
     const what = 'none, and keys of this supplier may be pictures or files: an order with one waits for a person'
-    report('warn', 'public address', what, 'set publicUrl: customers get such a key on their page of keys alone')
-    return
+    return report('warn', 'public address', what, 'set publicUrl: customers get such a key on their page of keys alone')
   }
-  if (publicUrl === null) {
-    report('ok', 'public address', 'none: the service works by polling alone')
-    return
-  }
+  if (publicUrl === null) return report('ok', 'public address', 'none: the service works by polling alone')
   const url = `${publicUrl}/livez`
   const fix = 'look at the proxy and the name; this was tried from here, the supplier comes from outside'
   try {

@@ -229,8 +229,7 @@ export function redeemText(texts: readonly RedeemText[], of: Redeemed | undefine
     fitting.find(({ product }) => product !== undefined) ??
     fitting.find(({ category }) => category !== undefined) ??
     fitting[0]
-  if (!nearest) return undefined
-  return new Html(markdown.render(inLanguage(nearest.text, language)))
+  return nearest && new Html(markdown.render(inLanguage(nearest.text, language)))
 }
 
 function inLanguage(text: RedeemText['text'], tag: string): string {

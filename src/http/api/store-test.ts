@@ -87,12 +87,7 @@ async function listingFindings(db: Db, store: string, readsVariants: boolean): P
   ]
 }
 
-async function reasonsOf(
-  db: Db,
-  store: string,
-  state: ListingState,
-  reasons?: readonly string[],
-): Promise<StoreFinding[]> {
+async function reasonsOf(db: Db, store: string, state: ListingState, reasons?: readonly string[]) {
   const rows = await db.query(pageOfListings({ store, state, reasons, limit: REASONS_SHOWN }))
   return rows.map(({ variant, sku, reason, detail }) =>
     doubtful(
