@@ -23,9 +23,9 @@ import {
 import { forget, makeFolder, undoOfFolder, writeText } from './storage/files.ts'
 import { keysOfPurchase } from './storage/licence-keys.ts'
 import { categoriesOfOffers, countOffers, offersBySku, skusOfOffers } from './storage/offers.ts'
-import { listPurchases, type Purchase } from './storage/purchases.ts'
+import { listPurchases } from './storage/purchases.ts'
 import { setStoresMade } from './storage/restores.ts'
-import { lastCompleteSync, lastEndedSync, type SyncRun } from './storage/runs.ts'
+import { lastCompleteSync, lastEndedSync } from './storage/runs.ts'
 import { keyEncryptionKeyName } from './storage/settings.ts'
 import { allWebhooks } from './storage/webhooks.ts'
 import { openCallbackSecrets, secretText } from './stores/backend/signature.ts'
@@ -194,46 +194,24 @@ async function discardOf(place: DatabasePlace): Promise<() => Promise<void>> {
   }
 }
 
-type LastSync = Pick<
-  SyncRun,
-  'id' | 'state' | 'finishedAt' | 'offersSeen' | 'offersUnreadable' | 'firstUnreadable' | 'error'
->
-
 /** What the database of an installation says about the configuration. */
-export interface Inspection {
-  /** The key that opens the database, or why the service would not start. */
-  key:
-    | {
-        name: string
-        /** True: the database is under the key that the configuration still calls the next one, because a rotation is done. */
-        next: boolean
-        /** False: there is no database. */
-        opened: boolean
-      }
-    | { fault: string }
-  /** The newest sync that ended; undefined before any sync ended. */
-  lastSync: LastSync | undefined
-  /** The PostgreSQL server, and whether the database has tables; null: the database is a file. */
-  server: { version: string; hasTables: boolean } | null
-  /** The sorted categories, and those SKUs of rules that the catalogue has; undefined before the first complete sync run. */
-  catalogue: { categories: string[]; skus: ReadonlySet<string> } | undefined
-  /** The newest purchase that was sent and is fulfilled, with its number of keys; undefined before any. */
-  bought: { purchase: Purchase; keys: number } | undefined
-}
+export type Inspection = Awaited<ReturnType<typeof inspect>>
 
 /**
  * Looks at the database of an installation for `quayside doctor`, while a service may be using it; writes nothing.
  *
  * @throws Failure `unavailable` when the database cannot be read, or when the server is not fit for the service
  */
-export async function inspect(config: Config): Promise<Inspection> {
+export async function inspect(config: Config) {
   const version = await checkServer(config, () => Date.now())
   const db = await openBeside(config)
   if (!db) await assertNothingLeft(config)
   try {
     return {
+      /** The PostgreSQL server, and whether the database has tables; null: the database is a file. */
       server: version === null ? null : { version, hasTables: db !== undefined },
       key: await keyOf(config, db),
+      /** The newest sync that ended; undefined before any sync ended. */
       lastSync: db && (await db.query(lastEndedSync()))[0],
       catalogue: db && (await catalogueOf(config, db)),
       bought: db && (await boughtOf(db)),
@@ -289,13 +267,21 @@ export async function callbackSecretsOf(config: Config, store: string): Promise<
 export const webhookOfShop = ({ publicUrl }: Pick<Config, 'publicUrl'>, store: string): string | null =>
   publicUrl === null ? null : storeWebhookUrl(publicUrl, store)
 
-async function boughtOf(db: Pick<Database, 'query'>): Promise<Inspection['bought']> {
+/** Reads the newest purchase that was sent and is fulfilled, with its number of keys; undefined before any. */
+async function boughtOf(db: Pick<Database, 'query'>) {
   const newest = await db.query(listPurchases({ state: 'fulfilled', limit: 50 }))
   const purchase = newest.find(({ sends, supplierOrderId }) => sends > 0 && supplierOrderId !== null)
   return purchase && { purchase, keys: (await db.query(keysOfPurchase(purchase.id))).length }
 }
 
-async function keyOf(config: Config, db: Pick<Database, 'query'> | undefined): Promise<Inspection['key']> {
+type KeyFound = { name: string; next: boolean; opened: boolean } | { fault: string }
+
+/**
+ * Returns the key that opens the database, or why the service would not start.
+ *
+ * @returns `next`: the configuration still calls it the next key, because a rotation is done. `opened`: false without a database
+ */
+async function keyOf(config: Config, db: Pick<Database, 'query'> | undefined): Promise<KeyFound> {
   try {
     if (db) return { ...(await checkKeys(config, db)), opened: true }
     return { name: nameOfKey(config.keyEncryptionKey), next: false, opened: false }
@@ -308,8 +294,12 @@ async function keyOf(config: Config, db: Pick<Database, 'query'> | undefined): P
 /** This number is well below the most values that SQLite takes in one statement. */
 const SKUS_AT_ONCE = 500
 
-/** Reads only the SKUs that rules name, and the categories only where a rule names one. */
-async function catalogueOf({ stores }: Config, db: Pick<Database, 'query'>): Promise<Inspection['catalogue']> {
+/**
+ * Reads only the SKUs that rules name, and the categories only where a rule names one.
+ *
+ * @returns the categories are sorted; undefined before the first complete sync run
+ */
+async function catalogueOf({ stores }: Config, db: Pick<Database, 'query'>) {
   const run = await first(db, lastCompleteSync())
   if (!run) return undefined
   const names = namesInRules(stores)

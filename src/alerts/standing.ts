@@ -1,23 +1,11 @@
 /** Alerts as the status and the lists show them. */
-import type { Severity } from '../domain/alert-notice.ts'
 import type { StoredStatus } from '../observe/status.ts'
 import { type Alert, alertsEndedFrom, openAlerts, untakenAlerts } from '../storage/alerts.ts'
 import type { Database } from '../storage/database.ts'
 import type { AlertFacts, ServiceFacts } from './facts.ts'
 import { alertOf, commandOf, isOver, orderIn, ruleOf, saysOf } from './kinds.ts'
 
-export interface StandingAlert extends Omit<Alert, 'payload' | 'raisedAt'> {
-  /** The number of the order in its store; null where the alert is about no order. */
-  order: string | null
-  severity: Severity
-  advice: string
-  /** The command to type first: `quayside reviews`. */
-  command: string
-  /** When the alert was raised, epoch milliseconds. */
-  at: number
-  /** True when the trouble is over. An alert about a single event is over after some days. */
-  isOver: boolean
-}
+export type StandingAlert = ReturnType<typeof standingOf>
 
 /** The most alerts of each state that are shown. */
 const ALERTS_MAX = 200
@@ -49,8 +37,12 @@ export async function readAlerts(
   return shown.sort((a, b) => b.at - a.at || (a.id < b.id ? 1 : -1))
 }
 
-/** Returns an alert as the lists show it. @param isOver default: whether the row records an end */
-export function standingOf(row: Alert, isOver = row.endedAt !== null): StandingAlert {
+/**
+ * Returns an alert as the lists show it: `at` is when it was raised, in epoch milliseconds, and `command` is to be typed first.
+ *
+ * @param isOver the trouble is over; default: whether the row records an end
+ */
+export function standingOf(row: Alert, isOver = row.endedAt !== null) {
   const { payload, raisedAt: at, ...alert } = row
   const { severity, advice } = ruleOf(alert.type)
   return { ...alert, order: orderIn(payload), severity, advice, command: commandOf(alert), at, isOver }
