@@ -184,8 +184,7 @@ export function monotonePath(points: readonly (readonly [x: number, y: number])[
   })
   const tangents = points.map((_, index) => {
     const [before, after] = [slopes[index - 1], slopes[index]]
-    if (before === undefined || after === undefined) return 0
-    if (before * after <= 0) return 0
+    if (before === undefined || after === undefined || before * after <= 0) return 0
     return Math.sign(before) * Math.min(Math.abs(before), Math.abs(after), Math.abs(before + after) / 4) * 2
   })
   const [[x0, y0] = [0, 0], ...rest] = points
