@@ -110,7 +110,7 @@ const EARNINGS_SECONDS = 5
 const EARNINGS_REST_MS = 100
 
 /** Seconds between two requests that only find out whether the supplier answers again. */
-const ASK_SECONDS = 60
+const ASK_SECONDS = 30
 
 /** Runs work at the times of a cron expression, never overlapping itself. */
 function every(expression: string, name: string, work: () => Promise<unknown>, log: Log) {

@@ -78,17 +78,20 @@ export function callbackDelayMs(attempts: number, random: number): number | unde
   return wait === undefined ? undefined : Math.round(wait * (1 + random * 0.2))
 }
 
-/** The longest of these waits is two hours: a store that takes listings again has the right prices within that time. */
+/** The longest of these waits is two hours: what a store refuses rarely changes without a person. */
 const PUBLICATION_MS = CALLBACK_MS.slice(0, 4)
+/** A store that is away is asked this often, with a single product, so that its prices are right soon after its return. */
+const AWAY_MS = [5 * SECOND, 50 * SECOND]
 
 /**
- * Returns the wait after a failed push of listings: the first four waits of callbacks, and then always two hours. The pushes
- * never end, because a listing is wrong until its push succeeds.
+ * Returns the wait after a failed push of listings. The pushes never end, because a listing is wrong until its push succeeds.
  *
  * @param attempts how many pushes failed in a row, from 1
+ * @param isAway the store gave no answer of its own
  */
-export function publicationDelayMs(attempts: number, random: number): number {
-  const wait = PUBLICATION_MS[Math.min(attempts, PUBLICATION_MS.length) - 1] as number
+export function publicationDelayMs(attempts: number, random: number, isAway = false): number {
+  const waits = isAway ? AWAY_MS : PUBLICATION_MS
+  const wait = waits[Math.min(attempts, waits.length) - 1] as number
   return Math.round(wait * (1 + random * 0.2))
 }
 

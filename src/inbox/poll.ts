@@ -9,6 +9,7 @@ import type { Context } from '../context.ts'
 import { codeOf, messageOf } from '../errors.ts'
 import { need } from '../storage/database.ts'
 import { enqueueAlert, hastenFailed, renewStoreUpdates } from '../storage/outbox.ts'
+import { endPause } from '../storage/publications.ts'
 import {
   dropLateOrder,
   hastenLateOrders,
@@ -21,7 +22,7 @@ import {
   storeReadingOf,
   storesToPoll,
 } from '../storage/stores.ts'
-import type { NotConfirmed, Store, StoreOrderRead } from '../stores/store.ts'
+import { isAway, type NotConfirmed, type Store, type StoreOrderRead } from '../stores/store.ts'
 import type { StoreOrderTaken, TakeOrder } from './supplier-events.ts'
 
 export interface PolledStore {
@@ -41,7 +42,7 @@ type Polling = Pick<Context, 'db' | 'now' | 'newId' | 'log'>
 const EARLIER_MS = 7 * 24 * 60 * 60_000
 /** The time between two readings of a shop whose orders are all read. */
 const POLL_MS = 60_000
-/** The longest wait before a shop that gives no orders is asked again. */
+/** The longest wait before a shop that refuses its orders is asked again. A shop that is away is asked each minute. */
 const WAIT_MAX_MS = 5 * 60_000
 /** People are alerted of a shop that gives no orders for this long: nothing that its customers pay for is bought. */
 const ALERT_MS = 15 * 60_000
@@ -88,7 +89,7 @@ export async function pollOrders(polling: Polling, store: PolledStore): Promise<
   const news = unread.filter(({ reference }) => !late.has(reference))
   if (news.length > 0 && late.size + news.length > LATE_MAX) {
     const detail = `${late.size + news.length} of its orders cannot be read: ${news[0]?.detail}`
-    await noteFailure(polling, reading, { outcome: 'unavailable', mayHaveLeft: false, detail })
+    await noteFailure(polling, reading, { outcome: 'refused', status: 200, detail })
     return 0
   }
   const at = now()
@@ -103,6 +104,7 @@ export async function pollOrders(polling: Polling, store: PolledStore): Promise<
     ...(wasAway
       ? [renewStoreUpdates(store.id, at + store.actsMs), hastenLateOrders(store.id, at)]
       : [hastenFailed(store.id, at)]),
+    ...(failingSince === null ? [] : endPause(store.id, at)),
     ...news.map(({ reference, detail }) =>
       insertLateOrder({ store: store.id, reference, attempts: 1, notBefore: at + POLL_MS, lastError: detail }),
     ),
@@ -183,13 +185,14 @@ async function postpone(polling: Polling, late: LateOrder, detail: string): Prom
   log.warn('order.late', { store, reference, attempts, detail })
 }
 
-async function noteFailure(polling: Polling, reading: StoreReading, { outcome, detail }: NotConfirmed): Promise<void> {
+async function noteFailure(polling: Polling, reading: StoreReading, failure: NotConfirmed): Promise<void> {
+  const { outcome, detail } = failure
   const { db, now, log } = polling
   const { store } = reading
   const at = now()
   const failingSince = reading.failingSince ?? at
   const attempts = reading.attempts + 1
-  const wait = Math.min(POLL_MS * 2 ** (attempts - 1), WAIT_MAX_MS)
+  const wait = isAway(failure) ? POLL_MS : Math.min(POLL_MS * 2 ** (attempts - 1), WAIT_MAX_MS)
   const note = `${store} has given no orders since ${new Date(failingSince).toISOString()}: ${detail}`
   const alert = enqueueAlert(polling, {
     type: 'store_unreachable',

@@ -89,7 +89,9 @@ async function publishBatch(publisher: Publisher, store: SellingStore, to: To): 
   if (standing?.pausedUntil && standing.pausedUntil > now) return 0
   // The store's products are read first. Otherwise a product that is not known yet would be created again.
   if (store.policy.products && to.variants && (await readVariants(publisher, store, to.variants))) return 1
-  const work = await nextWork(db, store.id, now, to.productsMax ?? PRODUCTS_MAX)
+  // After a failure, one product finds out whether the store takes listings again.
+  const max = standing?.attempts ? 1 : (to.productsMax ?? PRODUCTS_MAX)
+  const work = await nextWork(db, store.id, now, max)
   if (!work) return 0
   const assessed = await assess(db, store, work, now)
   const lacking = assessed.filter((one) => isLacking(store, one))

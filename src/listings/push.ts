@@ -12,9 +12,9 @@ import {
   pausedCreation,
   putListings,
 } from '../storage/listings.ts'
-import { enqueueAlert } from '../storage/outbox.ts'
+import { enqueueAlert, hastenFailed } from '../storage/outbox.ts'
 import { pausePublishing, resumePublishing } from '../storage/publications.ts'
-import type { NotConfirmed, Store, StoreListing } from '../stores/store.ts'
+import { isAway, type NotConfirmed, type Store, type StoreListing } from '../stores/store.ts'
 import { factsOf, isForeign, listingRecord, notSent } from './assess.ts'
 import type { Publisher } from './publish.ts'
 
@@ -85,7 +85,7 @@ export async function recordPushes(publisher: Publisher, store: string, batch: P
   const { answers, failure, durationMs } = outcome
   const now = clock()
   const attempts = batch.attempts + 1
-  const pausedUntil = now + publicationDelayMs(attempts, random())
+  const pausedUntil = now + publicationDelayMs(attempts, random(), failure && isAway(failure))
   const recorded = pushes.map((push): Recorded => {
     const answer = answers.get(push.row.variant)
     const later = () => publicationDelayMs(push.row.attempts + 1, random())
@@ -104,6 +104,7 @@ export async function recordPushes(publisher: Publisher, store: string, batch: P
     : [
         resumePublishing(store, now),
         ...(uncreated ? [hastenCreation(store, now + creationDelayMs(uncreated.attempts))] : []),
+        ...(batch.attempts > 0 ? [hastenFailed(store, now)] : []),
         ...done,
       ]
   await commitUnchanged(publisher, store, recorded, [...rest, ...alertOf(publisher, store, pushes, recorded)])

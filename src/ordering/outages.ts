@@ -4,7 +4,7 @@ import { first } from '../storage/database.ts'
 import type { TransitionRow } from '../storage/evidence.ts'
 import { endOutage, insertOutage, type Outage, openOutage, outagesBetween } from '../storage/outages.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
-import type { Purchase } from '../storage/purchases.ts'
+import { hastenLookUps, hastenReads, hastenSends, type Purchase } from '../storage/purchases.ts'
 import type { Ordering } from './context.ts'
 
 /** Requests that fail within this time may be a single request and its repeats: a lost connection is no outage. */
@@ -13,7 +13,7 @@ const LEAST_MS = 1_000
 /** An outage of this length is alerted. A restart of the supplier is over by then. */
 const ALERT_MS = 5 * 60_000
 
-/** Notes an outage when it begins and when it ends, and alerts people once it lasts. */
+/** Notes an outage when it begins, alerts people once it lasts, and makes due what it has put off when it ends. */
 export async function watchSupplier(ordering: Ordering): Promise<void> {
   const { db, pace, supplier, newId, log } = ordering
   if (pace.outage === undefined) pace.outage = (await first(db, openOutage())) ?? null
@@ -21,9 +21,14 @@ export async function watchSupplier(ordering: Ordering): Promise<void> {
   if (!unanswered) {
     if (!pace.outage || !answered) return
     const { id, beganAt } = pace.outage
-    await db.commit([endOutage(id, answered.since)])
+    const durationMs = answered.since - beganAt
+    const now = ordering.now()
+    // After a short outage the other waits are short, too. To end them each time would let a flapping supplier be asked for all.
+    const others = durationMs < ALERT_MS ? [] : [hastenReads(now), hastenSends(now)]
+    await db.commit([endOutage(id, answered.since), hastenLookUps(beganAt, now), ...others])
     pace.outage = null
-    log.info('supplier.answers', { durationMs: answered.since - beganAt })
+    log.info('supplier.answers', { durationMs })
+    for (const worker of ['refresh', 'place'] as const) ordering.wake(worker)
     return
   }
   const { since, lastAt, error } = unanswered

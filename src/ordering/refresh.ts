@@ -27,6 +27,8 @@ const AT_ONCE = 4
 /**
  * Reads or looks up every purchase that is due, whether a hint, the schedule or a crash made the purchase due.
  *
+ * While the supplier answers nothing, one purchase finds out whether that is over. The others stay due, and go on as soon as it is.
+ *
  * @returns how many purchases were handled
  */
 export async function refreshDue(ordering: Ordering): Promise<number> {
@@ -35,9 +37,10 @@ export async function refreshDue(ordering: Ordering): Promise<number> {
     const lost = advance(ordering, id, { input: { type: 'lost' } })
     await lost.catch((error: unknown) => noteFailure(ordering, id, error))
   }
-  const due = await ordering.db.query(dueRefreshes(now, BATCH))
+  const isSilent = () => ordering.supplier.reach().unanswered !== undefined
+  const due = await ordering.db.query(dueRefreshes(now, isSilent() ? 1 : BATCH))
   const open = await openOrders(ordering, due)
-  await inParallel(due, AT_ONCE, async (purchase) => {
+  const readOne = async (purchase: Purchase) => {
     const read = beginRead(ordering, purchase)
     try {
       const next = await refresh(ordering, purchase, open)
@@ -47,9 +50,10 @@ export async function refreshDue(ordering: Ordering): Promise<number> {
       read.failed()
       await noteFailure(ordering, purchase.id, error)
     }
-  })
+  }
+  await inParallel(due, AT_ONCE, readOne, () => due.length === 1 || !isSilent())
   await alertUnreadable(ordering)
-  return due.length
+  return isSilent() ? 0 : due.length
 }
 
 /**
@@ -155,7 +159,7 @@ async function scan(ordering: Ordering, purchase: Purchase): Promise<void> {
     const overdue = await advance(ordering, purchase.id, ({ purchase: { state } }) =>
       state === 'unknown' ? { input: { type: 'clock' } } : undefined,
     )
-    if (!overdue) await lookUpAgain(ordering, purchase, detail)
+    if (!overdue) await lookUpAgain(ordering, purchase, begunAt, detail)
   } else if (found.length > 0) {
     const orders = found
     const moved = await advance(ordering, purchase.id, { input: { type: 'found', orders }, detail })
@@ -169,13 +173,17 @@ async function scan(ordering: Ordering, purchase: Purchase): Promise<void> {
 
 /** People are alerted when look-ups fail for so long: a restart of the supplier, or a list that moved, is over by then. */
 const UNSETTLED_MS = 10 * 60_000
+const SOON_MS = 5_000
 
 /** Handles a scan that was not valid. Alerts people after ten minutes without a valid scan, unless the supplier is away. */
-async function lookUpAgain(ordering: Ordering, purchase: Purchase, why: string): Promise<void> {
+async function lookUpAgain(ordering: Ordering, purchase: Purchase, begunAt: number, why: string): Promise<void> {
   const { db, now, supplier } = ordering
   const { id, state, unknownAt, scannedAt } = purchase
   const alertAt = Math.max(unknownAt ?? 0, scannedAt ?? 0) + UNSETTLED_MS
-  await reschedule(ordering, purchase, {}, alertAt > now() ? alertAt : undefined)
+  const { answered } = supplier.reach()
+  // The supplier came back while this look-up waited for an answer.
+  const soonAt = answered && answered.since > begunAt ? now() + SOON_MS : undefined
+  await reschedule(ordering, purchase, {}, soonAt ?? (alertAt > now() ? alertAt : undefined))
   if (state !== 'unknown' || now() < alertAt || supplier.reach().unanswered) return
   const note = `it may have been charged, and no look-up could tell for ten minutes: ${why}`
   const occasion = `${id} ${unknownAt}`

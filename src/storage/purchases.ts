@@ -3,10 +3,12 @@ import {
   asc,
   eq,
   getTableColumns,
+  gt,
   gte,
   inArray,
   isNotNull,
   isNull,
+  lt,
   lte,
   ne,
   notInArray,
@@ -19,7 +21,7 @@ import { finalStates, type PurchaseState, purchaseStates } from '../domain/purch
 import type { Change } from './database.ts'
 import { purchases, storeOrderLines, storeOrders } from './schema.ts'
 import { type Bound, build, change, countUpTo, notByIndex, type RowUpdate, statement } from './statement.ts'
-import { beginning, changeBy, insertInto, page, rowOf, rowsBy, setBy, setOne, someBy } from './table.ts'
+import { beginning, bringForward, changeBy, insertInto, page, rowOf, rowsBy, setBy, setOne, someBy } from './table.ts'
 
 export type Purchase = typeof purchases.$inferSelect
 export type NewPurchase = typeof purchases.$inferInsert
@@ -132,6 +134,28 @@ export const dueRefreshes = statement((now: number, limit: number) =>
     .where(and(lte(purchases.refreshAt, now), ne(purchases.state, 'sending'), isFree(now)))
     .orderBy(asc(purchases.refreshAt))
     .limit(limit),
+)
+
+/** Makes due the look-ups that an outage has put off. A purchase that was validly looked up since then waits for its proof. */
+export const hastenLookUps = change('any', (beganAt: number, at: number) =>
+  build
+    .update(purchases)
+    .set({ refreshAt: at })
+    .where(
+      and(
+        eq(purchases.state, 'unknown'),
+        gt(purchases.refreshAt, at),
+        or(isNull(purchases.scannedAt), lt(purchases.scannedAt, beganAt)),
+      ),
+    ),
+)
+
+/** Makes due the reads of accepted purchases, and what waits to be sent and is not held. */
+export const hastenReads = bringForward(purchases, [eq(purchases.state, 'accepted')], 'refreshAt')
+export const hastenSends = bringForward(
+  purchases,
+  [inArray(purchases.state, notSent), isNull(purchases.holdReason)],
+  'notBefore',
 )
 
 /** Purchases that are held for a reason; with `productId`, only the purchases of that product. */

@@ -26,6 +26,9 @@ export type NotConfirmed =
   /** No answer came, or only `not now`. `mayHaveLeft`: a byte of the request may have left, so the store may have acted. */
   | { outcome: 'unavailable'; mayHaveLeft: boolean; detail: string }
 
+/** Whether the store is away, or what stands before it answers in its place. An answer of the store itself is a refusal. */
+export const isAway = (result: NotConfirmed): boolean => result.outcome === 'unavailable' || result.status >= 500
+
 export type PushResult = { outcome: 'confirmed' } | NotConfirmed
 
 /** The result of a resend. `detail`: what the customer gets, as a sentence; absent: the store sent all keys again. */

@@ -150,6 +150,7 @@ export function createSupplier(settings: SupplierSettings) {
       reach.note(ended, ms)
       settings.onRequest?.(request, statusClassOf(ended), ms)
     },
+    isAway: reach.isAway,
     orderAgent: network.open(ORDER_CONNECTIONS),
     agent,
   }

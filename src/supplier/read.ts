@@ -49,6 +49,8 @@ export interface SupplierLink extends Place {
   /** Connections for everything but orders, so that look-ups are never starved. */
   agent: Connections
   network: Network
+  /** Whether the supplier has answered nothing for a minute. */
+  isAway: () => boolean
 }
 
 /** One page of a list. Records that cannot be read are in `unreadable`; the others are still in `items`. */
@@ -251,7 +253,7 @@ export function get(link: SupplierLink, path: string, bodyMaxBytes: number, with
   }
   // We wait here, because the clock is the caller's. The library only counts the tries.
   const shouldRetry = async ({ retriesConsumed }: { retriesConsumed: number }) => {
-    if (waitMs === undefined) return false
+    if (waitMs === undefined || link.isAway()) return false
     if (waitMs > 0) await link.sleep(Math.ceil(waitMs * 2 ** retriesConsumed * (1 + link.random())))
     return true
   }

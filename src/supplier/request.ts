@@ -260,6 +260,9 @@ const isRefused = (ended: Exchange): boolean =>
 /** How many answer times are remembered: about those of a quiet day, or of one minute of a sync run. */
 const LATELY_MAX = 200
 
+/** A restart of the supplier is over by then. From then on a read is tried once: the next probe notices the return. */
+const AWAY_MS = 60_000
+
 /** Remembers the last answer, and what has failed since that answer. */
 export function createReach(now: () => number) {
   let reach: Omit<Reach, 'answerMs'> = { answered: undefined, unanswered: undefined, refusesKey: false }
@@ -279,6 +282,13 @@ export function createReach(now: () => number) {
         reach = { answered: { since, lastAt: at }, unanswered: undefined, refusesKey: isRefused(ended) }
       } else reach = { ...reach, unanswered: { since: unanswered?.since ?? at, lastAt: at, error } }
     },
-    read: (): Reach => ({ ...reach, answerMs: lately.toSorted((a, b) => a - b) }),
+    read: (): Reach => ({
+      ...reach,
+      get answerMs() {
+        return lately.toSorted((a, b) => a - b)
+      },
+    }),
+    /** Whether requests have failed for so long that another try in a moment finds the same. */
+    isAway: () => reach.unanswered !== undefined && reach.unanswered.lastAt - reach.unanswered.since >= AWAY_MS,
   }
 }

@@ -30,7 +30,7 @@ async function openPolling(pages: { given: string[]; unread: string[] }[]) {
   const taken: string[] = []
   const asked: string[] = []
   const answers = new Map<string, OrderReadResult>()
-  const isDown = { list: false }
+  const isDown = { list: false, refuses: false }
   /** Orders at which the database fails. */
   const untakeable = new Set<string>()
   /** What becomes of other orders than that they are taken. */
@@ -45,6 +45,7 @@ async function openPolling(pages: { given: string[]; unread: string[] }[]) {
     ordersSince: async (cursor) => {
       cursors.push(cursor)
       minutes.push((clock - TEST_NOW) / MINUTE)
+      if (isDown.refuses) return { outcome: 'refused', status: 401, detail: 'it failed' }
       if (isDown.list) return unavailable
       const page = typeof cursor === 'number' ? 0 : Number(cursor)
       asked.push(`page ${page}`)
@@ -260,9 +261,9 @@ test('the first page begins a week before the connection, each other one where t
   expect(minutes).toEqual([0, 0, 1, 2])
 })
 
-test('a shop that gives no orders is asked less and less often, every five minutes at least, and alerted of after a quarter of an hour', async () => {
+test('a shop that refuses its orders is asked less and less often, every five minutes at least, and alerted of after a quarter of an hour', async () => {
   const { isDown, minutes, pass, alerts, reading, goBack } = await openPolling([])
-  isDown.list = true
+  isDown.refuses = true
   await pass(15 * MINUTE)
   expect(minutes).toEqual([0, 1, 3, 7, 12])
   expect(await alerts()).toEqual([])
@@ -273,17 +274,27 @@ test('a shop that gives no orders is asked less and less often, every five minut
   goBack(24 * 60 * MINUTE)
   await pass(MINUTE)
   expect(minutes.slice(11), 'a wait that was set by another clock is none').toHaveLength(1)
-  isDown.list = false
+  isDown.refuses = false
   await pass(6 * MINUTE)
   expect(await reading()).toMatchObject({ failingSince: null, attempts: 0, lastError: null })
-  isDown.list = true
+  isDown.refuses = true
   await pass(20 * MINUTE)
   expect(await alerts()).toHaveLength(2)
 })
 
+test('a shop that was away for an hour got its callbacks up to five minutes late: it is asked each minute, and no more often', async () => {
+  const { isDown, minutes, pass, reading } = await openPolling([])
+  isDown.list = true
+  await pass(60 * MINUTE)
+  expect(minutes).toHaveLength(60)
+  isDown.list = false
+  await pass(MINUTE)
+  expect(await reading()).toMatchObject({ failingSince: null, attempts: 0 })
+})
+
 test.each([
   ['that was away for three minutes has its attempts and its wait behind it', 2, { minute: 600, attempts: 9 }],
-  ['that was away for twelve is tried soon, once no try of it can act any more', 8, { minute: 14, attempts: 0 }],
+  ['that was away for twelve is tried soon, once no try of it can act any more', 12, { minute: 14, attempts: 0 }],
 ])('what waits for a shop %s', async (_what, away, waits) => {
   const { db, pass, isDown } = await openPolling([])
   const address = { id: 'u', store: SHOP, orderId: 'an order', dedupeKey: 'u', at: TEST_NOW }

@@ -1,8 +1,9 @@
-/** A store that comes up after its listings have met nothing for hours: whatever it takes then ends the wait of the others. */
-import { expect, test } from 'vitest'
+/** A store that takes its listings again after hours: whatever it takes then ends the wait of the others. */
+import { describe, expect, test } from 'vitest'
 import { enqueueCatalogue, publishingOf } from '../../src/storage/publications.ts'
 import { openApi } from '../support/api-world.ts'
-import { STORE } from '../support/test-app.ts'
+import { openShopApp } from '../support/shop-app.ts'
+import { openTestApp, STORE } from '../support/test-app.ts'
 
 const MINUTE = 60_000
 
@@ -12,7 +13,7 @@ async function pausedStore() {
   const { sku } = await world.offer()
   await world.db.commit(enqueueCatalogue(STORE, { newId: world.api.ordering.newId, now: world.now(), cause: 'test' }))
   const standing = async () => (await world.db.query(publishingOf(STORE)))[0]
-  world.shop.answerNext(503, 4)
+  world.shop.answerNext(403, 4)
   for (let tries = 0; tries < 4; tries += 1) {
     const wait = ((await standing())?.pausedUntil ?? 0) - world.now()
     if (wait > 0) await world.pass(wait, wait)
@@ -50,10 +51,88 @@ test('a store that takes callbacks and no listings is not asked for each callbac
   for (const reference of ['1', '2', '3']) {
     await world.order(reference, [{ sku: world.sku }])
     await world.pass(5 * MINUTE)
-    world.shop.answerNext(503)
+    world.shop.answerNext(403)
     await world.publish()
     await world.publish()
   }
   expect(world.shop.listings().size).toBe(0)
   expect((await world.standing())?.attempts).toBe(7)
+})
+
+const HOUR = 60 * MINUTE
+
+/** A backend that has every listing, and a service whose workers run every ten seconds. */
+async function sellingBackend() {
+  const app = await openTestApp()
+  const { sku, productId, costMinor } = await app.offer()
+  const publish = async () => {
+    while ((await app.runtime.work.publish()) > 0);
+  }
+  await app.db.commit(enqueueCatalogue(STORE, { newId: app.ordering.newId, now: app.now(), cause: 'test' }))
+  await publish()
+  const pass = async (ms: number) => {
+    for (let left = ms; left > 0; left -= 10_000) {
+      app.move(10_000)
+      await publish()
+    }
+  }
+  let cost = costMinor
+  /** The supplier's price rises a little, and nothing is left of the offer. @returns what the store should have */
+  const change = async () => {
+    cost += 1
+    app.sandbox.world.offers.change(productId, { priceMinor: cost, stock: 0 })
+    await app.ordering.refreshOffer(productId)
+    return { stock: 0, available: false }
+  }
+  const listing = () => [...app.shop.listings().values()].find((one) => one.sku === sku)
+  return { app, pass, change, listing }
+}
+
+describe('a store that was away for three hours', () => {
+  test.each([
+    ['had its old prices and stock for up to two hours more', false],
+    ['has those of now within two minutes, also where the service was killed meanwhile', true],
+  ])('%s', async (_what, isKilled) => {
+    const { app, pass, change, listing } = await sellingBackend()
+    app.shop.away(true)
+    const wanted = await change()
+    await pass(2 * HOUR)
+    if (isKilled) await app.restart()
+    await pass(HOUR)
+    expect(listing()).not.toMatchObject(wanted)
+    expect(app.shop.unanswered(), 'about one request a minute').toBeLessThan(220)
+    app.shop.away(false)
+    await pass(2 * MINUTE)
+    expect(listing()).toMatchObject(wanted)
+  })
+
+  test('and answers one request a minute is asked no more than three times a minute', async () => {
+    const { app, pass, change } = await sellingBackend()
+    for (let minute = 0; minute < 60; minute += 1) {
+      app.shop.away(false)
+      await change()
+      await pass(10_000)
+      app.shop.away(true)
+      await change()
+      await pass(50_000)
+    }
+    expect(app.shop.unanswered()).toBeLessThan(180)
+  })
+
+  test('a WooCommerce shop had its old prices for up to two hours more', async () => {
+    const app = await openShopApp()
+    const [{ product = 0 } = {}] = await app.sell()
+    await app.settle()
+    const price = () => app.shop.products.get(product)?.regularPrice
+    const before = price()
+    const { productId, costMinor } = await app.app.offer()
+    app.shop.strike({ fault: 'lost_before', times: 1_000_000 })
+    app.sandbox.world.offers.change(productId, { priceMinor: costMinor + 5 })
+    await app.ordering.refreshOffer(productId)
+    await app.pass(3 * HOUR)
+    app.shop.clearFaults()
+    expect(price()).toBe(before)
+    await app.pass(2 * MINUTE, 10_000)
+    expect(price()).not.toBe(before)
+  })
 })

@@ -223,9 +223,12 @@ describe('what a store answers', () => {
 })
 
 describe('a store that is down', () => {
-  test('is left alone longer each time, whatever is queued for it, and gets it all when it is back', async () => {
+  test.each([
+    ['refuses is left alone longer each time', 403, [6, 330, 1_980, 7_920]],
+    ['is away is asked about once a minute', 503, [6, 55, 55, 55]],
+  ])('or %s, whatever is queued for it, and gets it all when it takes it', async (_what, status, expected) => {
     const world = await publishWorld()
-    world.shop.answerNext(503, 4)
+    world.shop.answerNext(status, 4)
     await world.stock(...products(150))
     await world.settle()
     await world.stock(offerRow('z'))
@@ -241,7 +244,7 @@ describe('a store that is down', () => {
       world.clock.at += 1
       await world.settle()
     }
-    expect(waits).toEqual([6, 330, 1_980, 7_920])
+    expect(waits).toEqual(expected)
     expect(world.shop.listings().size).toBe(151)
     expect(new Set(Object.values(await world.states()))).toEqual(new Set(['synced']))
     expect((await world.db.query(publishingOf(STORE)))[0]).toMatchObject({

@@ -2,6 +2,7 @@
 
 import { describe, expect, test } from 'vitest'
 import { severityOf } from '../../src/alerts/kinds.ts'
+import { closedBreaker } from '../../src/domain/pace.ts'
 import type { PurchaseState } from '../../src/domain/purchase.ts'
 import { createMetrics } from '../../src/observe/metrics.ts'
 import { readStatus } from '../../src/observe/status.ts'
@@ -10,6 +11,7 @@ import { askAgain, outagesDuring, watchSupplier } from '../../src/ordering/outag
 import { insertOutage, openOutage, outagesBetween } from '../../src/storage/outages.ts'
 import { type AlertEffect, listOutbox } from '../../src/storage/outbox.ts'
 import { openApi } from '../support/api-world.ts'
+import { standBefore } from '../support/before-sandbox.ts'
 import { databaseFile } from '../support/database.ts'
 import { first, openTestApp, type TestApp } from '../support/test-app.ts'
 
@@ -320,5 +322,92 @@ describe('an outage', () => {
       'early',
     ])
     expect(await shown(purchase('p', 'accepted', 500))).toEqual(['open', 'late'])
+  })
+})
+
+/** A supplier that is away once it has made these orders and lost its answers: it cuts each connection. */
+async function withUnknown(count: number) {
+  const link = { isAway: false, refuses: false, requests: 0 }
+  const app = await openTestApp({
+    before: (baseUrl) =>
+      standBefore(baseUrl, async ({ response, passOn }) => {
+        if (link.isAway || link.refuses) link.requests += 1
+        if (link.refuses) return void response.writeHead(401, { 'content-type': 'application/json' }).end('{}')
+        if (link.isAway) throw new Error('away')
+        const answer = await passOn()
+        response.writeHead(answer.status, { 'content-type': 'application/json' }).end(await answer.text())
+      }),
+  })
+  const { sku, productId } = await app.offer()
+  app.sandbox.world.offers.change(productId, { stock: 1_000 })
+  app.sandbox.world.topUp(10_000_000)
+  await app.ordering.checkBalance()
+  await app.ordering.refreshOffer(productId)
+  const orders: string[] = []
+  for (let number = 0; number < count; number += 1) {
+    app.sandbox.faults.add({ fault: 'answer-lost' })
+    const { orderId } = await app.order(`${number}`, [{ sku }])
+    orders.push(orderId)
+    await app.settle()
+    // Each ambiguous answer counts towards the pause of buying, which is not what is tried here.
+    app.ordering.pace.breaker = closedBreaker
+  }
+  link.isAway = true
+  const states = async () => new Set(await Promise.all(orders.map(async (id) => (await app.purchase(id)).state)))
+  /** Time passes as with the jobs: a tick every two seconds, and a request every half minute while the supplier is away. */
+  const pass = async (ms: number, stepMs = 10 * SECOND) => {
+    for (let passed = 0; passed < ms; passed += stepMs) {
+      app.move(stepMs)
+      if (app.now() % (30 * SECOND) < stepMs) await askAgain(app.ordering)
+      await app.settle()
+    }
+  }
+  return { app, link, states, pass }
+}
+
+describe('purchases that became unknown right before the supplier went away for three hours', () => {
+  test.each([
+    ['stayed unknown for a quarter of an hour after its return: they are settled within a minute', false],
+    ['are settled within a minute also where the service was killed meanwhile', true],
+  ])('%s', async (_what, isKilled) => {
+    const { app, link, states, pass } = await withUnknown(12)
+    await pass(120 * MINUTE)
+    if (isKilled) await app.restart()
+    await pass(60 * MINUTE)
+    expect(await states()).toEqual(new Set(['unknown']))
+    expect(link.requests, 'four requests a minute, with those that find out whether it is back').toBeLessThan(4 * 180)
+    link.isAway = false
+    await pass(MINUTE, 2 * SECOND)
+    expect(await states()).toEqual(new Set(['fulfilled']))
+    app.expectLedger({ charges: 12, keys: 12 })
+  })
+
+  test('cost a supplier that answers one request a minute no request each time for each of them', async () => {
+    const { app, link, states, pass } = await withUnknown(40)
+    await pass(10 * MINUTE)
+    link.requests = 0
+    for (let minute = 0; minute < 30; minute += 1) {
+      link.isAway = false
+      await app.ordering.checkBalance()
+      link.isAway = true
+      await pass(MINUTE)
+    }
+    expect(await states()).toEqual(new Set(['unknown']))
+    expect(link.requests / 30, 'a minute').toBeLessThan(20)
+    link.isAway = false
+    await pass(MINUTE, 2 * SECOND)
+    expect(await states()).toEqual(new Set(['fulfilled']))
+    app.expectLedger({ charges: 40, keys: 40 })
+  })
+
+  test('are looked up by their schedule where the supplier refuses the key: that is no outage', async () => {
+    const { app, link, pass } = await withUnknown(4)
+    link.isAway = false
+    link.refuses = true
+    await pass(60 * MINUTE)
+    link.requests = 0
+    await pass(60 * MINUTE)
+    expect(app.ordering.pace.outage).toBeNull()
+    expect(link.requests, 'each every quarter of an hour').toBe(16)
   })
 })

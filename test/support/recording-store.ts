@@ -98,7 +98,13 @@ export async function startShop(options: ShopOptions) {
     return { status: 200, body: JSON.stringify({ results }) }
   }
 
+  let isAway = false
+  let unanswered = 0
   const server = createServer((request, response) => {
+    if (isAway) {
+      unanswered += 1
+      return void request.socket.destroy()
+    }
     const chunks: Buffer[] = []
     let size = 0
     request.on('data', (chunk: Buffer) => {
@@ -136,6 +142,12 @@ export async function startShop(options: ShopOptions) {
     answerNext: (status: number, times = 1, recorded?: 'recorded') => {
       planned = [...planned, ...Array.from({ length: times }, () => ({ status, recorded: recorded === 'recorded' }))]
     },
+    /** While it is away, it cuts each connection without an answer. */
+    away: (is: boolean) => {
+      isAway = is
+    },
+    /** How many requests came while it was away. */
+    unanswered: () => unanswered,
     close: () => closeServer(server),
   }
 }
