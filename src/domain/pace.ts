@@ -91,8 +91,7 @@ const AWAY_MS = [5 * SECOND, 50 * SECOND]
  */
 export function publicationDelayMs(attempts: number, random: number, isAway = false): number {
   const waits = isAway ? AWAY_MS : PUBLICATION_MS
-  const wait = waits[Math.min(attempts, waits.length) - 1] as number
-  return Math.round(wait * (1 + random * 0.2))
+  return Math.round((waits[Math.min(attempts, waits.length) - 1] as number) * (1 + random * 0.2))
 }
 
 /**

@@ -104,7 +104,7 @@ export async function pollOrders(polling: Polling, store: PolledStore): Promise<
     ...(wasAway
       ? [renewStoreUpdates(store.id, at + store.actsMs), hastenLateOrders(store.id, at)]
       : [hastenFailed(store.id, at)]),
-    ...(failingSince === null ? [] : endPause(store.id, at)),
+    ...(failingSince === null ? [] : [endPause(store.id, at)]),
     ...news.map(({ reference, detail }) =>
       insertLateOrder({ store: store.id, reference, attempts: 1, notBefore: at + POLL_MS, lastError: detail }),
     ),
@@ -186,22 +186,21 @@ async function postpone(polling: Polling, late: LateOrder, detail: string): Prom
 }
 
 async function noteFailure(polling: Polling, reading: StoreReading, failure: NotConfirmed): Promise<void> {
-  const { outcome, detail } = failure
   const { db, now, log } = polling
   const { store } = reading
   const at = now()
   const failingSince = reading.failingSince ?? at
   const attempts = reading.attempts + 1
   const wait = isAway(failure) ? POLL_MS : Math.min(POLL_MS * 2 ** (attempts - 1), WAIT_MAX_MS)
-  const note = `${store} has given no orders since ${new Date(failingSince).toISOString()}: ${detail}`
+  const note = `${store} has given no orders since ${new Date(failingSince).toISOString()}: ${failure.detail}`
   const alert = enqueueAlert(polling, {
     type: 'store_unreachable',
     occasion: `${store}:${failingSince}`,
     payload: { note, store },
   })
   await db.commit([
-    putStoreReading(store, { failingSince, attempts, lastError: detail, ordersDueAt: at + wait }),
+    putStoreReading(store, { failingSince, attempts, lastError: failure.detail, ordersDueAt: at + wait }),
     ...(at - failingSince >= ALERT_MS ? [alert] : []),
   ])
-  log.warn('orders.unread', { store, outcome, attempts, detail })
+  log.warn('orders.unread', { store, outcome: failure.outcome, attempts, detail: failure.detail })
 }

@@ -94,7 +94,7 @@ export async function recordPushes(publisher: Publisher, store: string, batch: P
     // The store failed as a whole, so the listing counts no failure. A listing that was not failing records the reason.
     const own = push.row.attempts > 0
     const why = own ? {} : { reason: failure?.outcome ?? null, detail: failure?.detail ?? null }
-    return { row: after(push, { ...why, nextTryAt: pausedUntil }, now) }
+    return { row: after(push, { ...why, nextTryAt: now }, now) }
   })
   const count = [...answers.values()].filter((answer) => answer.outcome === 'confirmed').length
   // A store that takes prices may create products again, too.

@@ -187,7 +187,7 @@ async function deliverUpdate(
   }
   if ('wasFulfilled' in result && result.wasFulfilled) done.push(fulfilledEarly(fulfilment, update.order, row.orderId))
   if (handsOver !== undefined && store.sendWaiting) done.push(keysWaiting(fulfilment, outgoing, handsOver))
-  if ((row.pausedUntil ?? 0) > now() + PAUSED_MS) done.push(...endPause(update.order.store, now() + PAUSED_MS))
+  if ((row.pausedUntil ?? 0) > now() + PAUSED_MS) done.push(endPause(update.order.store, now() + PAUSED_MS))
   // A purchase usually ends with its last hand-over: one commit stores both. If it cannot end, the confirmation is stored alone.
   const isEnded =
     handsOver !== undefined && (await endWith(fulfilment, store, outgoing, handsOver, rows, done).catch(() => false))

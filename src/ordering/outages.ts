@@ -15,20 +15,18 @@ const ALERT_MS = 5 * 60_000
 
 /** Notes an outage when it begins, alerts people once it lasts, and makes due what it has put off when it ends. */
 export async function watchSupplier(ordering: Ordering): Promise<void> {
-  const { db, pace, supplier, newId, log } = ordering
+  const { db, pace, supplier, newId, now, log } = ordering
   if (pace.outage === undefined) pace.outage = (await first(db, openOutage())) ?? null
   const { answered, unanswered } = supplier.reach()
   if (!unanswered) {
     if (!pace.outage || !answered) return
     const { id, beganAt } = pace.outage
     const durationMs = answered.since - beganAt
-    const now = ordering.now()
     // After a short outage the other waits are short, too. To end them each time would let a flapping supplier be asked for all.
-    const others = durationMs < ALERT_MS ? [] : [hastenReads(now), hastenSends(now)]
-    await db.commit([endOutage(id, answered.since), hastenLookUps(beganAt, now), ...others])
+    const others = durationMs < ALERT_MS ? [] : [hastenReads(now()), hastenSends(now())]
+    await db.commit([endOutage(id, answered.since), hastenLookUps(now()), ...others])
     pace.outage = null
     log.info('supplier.answers', { durationMs })
-    for (const worker of ['refresh', 'place'] as const) ordering.wake(worker)
     return
   }
   const { since, lastAt, error } = unanswered

@@ -173,6 +173,7 @@ async function scan(ordering: Ordering, purchase: Purchase): Promise<void> {
 
 /** People are alerted when look-ups fail for so long: a restart of the supplier, or a list that moved, is over by then. */
 const UNSETTLED_MS = 10 * 60_000
+/** The wait after a look-up that hung while the supplier came back. */
 const SOON_MS = 5_000
 
 /** Handles a scan that was not valid. Alerts people after ten minutes without a valid scan, unless the supplier is away. */
@@ -180,10 +181,9 @@ async function lookUpAgain(ordering: Ordering, purchase: Purchase, begunAt: numb
   const { db, now, supplier } = ordering
   const { id, state, unknownAt, scannedAt } = purchase
   const alertAt = Math.max(unknownAt ?? 0, scannedAt ?? 0) + UNSETTLED_MS
-  const { answered } = supplier.reach()
-  // The supplier came back while this look-up waited for an answer.
-  const soonAt = answered && answered.since > begunAt ? now() + SOON_MS : undefined
-  await reschedule(ordering, purchase, {}, soonAt ?? (alertAt > now() ? alertAt : undefined))
+  const cameBack = (supplier.reach().answered?.since ?? 0) > begunAt
+  const notLaterThan = cameBack ? now() + SOON_MS : alertAt > now() ? alertAt : undefined
+  await reschedule(ordering, purchase, {}, notLaterThan)
   if (state !== 'unknown' || now() < alertAt || supplier.reach().unanswered) return
   const note = `it may have been charged, and no look-up could tell for ten minutes: ${why}`
   const occasion = `${id} ${unknownAt}`

@@ -1,6 +1,6 @@
-import { and, eq, gt, isNotNull, isNull, sql } from 'drizzle-orm'
+import { gt, isNotNull, isNull, sql } from 'drizzle-orm'
 import type { Change } from './database.ts'
-import { listings, offers, publications, publishing } from './schema.ts'
+import { offers, publications, publishing } from './schema.ts'
 import { build, change, statement, uniqueKey } from './statement.ts'
 import {
   bringForward,
@@ -43,10 +43,11 @@ export const enqueueCatalogue = (
   { newId, now, cause }: { newId: () => string; now: number; cause: string },
 ): Change[] => [dropWhole(store), insertPublication({ id: newId(), store, cursor: '', cause, createdAt: now })]
 
-/** Stores with listings to be pushed now, according to the queue. */
+/** Stores with listings to be pushed now, according to the queue. A store that is paused has none. */
 export const storesToPublish = statement(
   (now: number) => sql<{ store: string }>`
-    select store from publications union select store from listings where next_try_at <= ${now}`,
+    select store from (select store from publications union select store from listings where next_try_at <= ${now}) as queued
+    where store not in (select store from publishing where paused_until > ${now})`,
 )
 
 /** The oldest publications that name products, and not the whole catalogue. */
@@ -81,22 +82,7 @@ export const resumePublishing = setOne('any', publishing, ['store', gt(publishin
   lastError: null,
 })
 
-const pauseOf = (store: string) => sql`(select paused_until from publishing where store = ${store})`
-
-/** Brings forward the listings of a store that its pause has put off: their next try was set to the end of the pause. */
-const hastenListings = change('any', (store: string, at: number) =>
-  build
-    .update(listings)
-    .set({ nextTryAt: at })
-    .where(and(eq(listings.store, store), gt(listings.nextTryAt, at), eq(listings.nextTryAt, pauseOf(store)))),
-)
-
-const hastenPublishing = bringForward(publishing, ['store'], 'pausedUntil')
-
 /** Ends the pause in publishing to a store at this instant, because the store works again. Its failed tries still count. */
-export const endPause = (store: string, at: number): Change[] => [
-  hastenListings(store, at),
-  hastenPublishing(store, at),
-]
+export const endPause = bringForward(publishing, ['store'], 'pausedUntil')
 
 export const pausePublishing = changeBy(1, publishing, ['store'])

@@ -3,12 +3,10 @@ import {
   asc,
   eq,
   getTableColumns,
-  gt,
   gte,
   inArray,
   isNotNull,
   isNull,
-  lt,
   lte,
   ne,
   notInArray,
@@ -136,27 +134,17 @@ export const dueRefreshes = statement((now: number, limit: number) =>
     .limit(limit),
 )
 
-/** Makes due the look-ups that an outage has put off. A purchase that was validly looked up since then waits for its proof. */
-export const hastenLookUps = change('any', (beganAt: number, at: number) =>
-  build
-    .update(purchases)
-    .set({ refreshAt: at })
-    .where(
-      and(
-        eq(purchases.state, 'unknown'),
-        gt(purchases.refreshAt, at),
-        or(isNull(purchases.scannedAt), lt(purchases.scannedAt, beganAt)),
-      ),
-    ),
+/** Makes due the look-ups that the last outage has put off. A purchase that was validly looked up since then waits for its proof. */
+export const hastenLookUps = bringForward(
+  purchases,
+  [eq(purchases.state, 'unknown'), sql`coalesce(scanned_at, 0) < (select max(began_at) from outages)`],
+  'refreshAt',
 )
 
 /** Makes due the reads of accepted purchases, and what waits to be sent and is not held. */
 export const hastenReads = bringForward(purchases, [eq(purchases.state, 'accepted')], 'refreshAt')
-export const hastenSends = bringForward(
-  purchases,
-  [inArray(purchases.state, notSent), isNull(purchases.holdReason)],
-  'notBefore',
-)
+const isUnheld = and(inArray(purchases.state, notSent), isNull(purchases.holdReason)) as SQL
+export const hastenSends = bringForward(purchases, [isUnheld], 'notBefore')
 
 /** Purchases that are held for a reason; with `productId`, only the purchases of that product. */
 export const heldPurchases = statement(

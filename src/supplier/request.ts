@@ -236,7 +236,7 @@ export interface Reach {
   unanswered: { since: number; lastAt: number; error: string } | undefined
   /** The last answer was 401 or 403, and another token did not help. */
   refusesKey: boolean
-  /** How long the last answers took, in milliseconds, the shortest first; 200 at most. */
+  /** How long the last answers took, in milliseconds; 200 at most. */
   answerMs: readonly number[]
 }
 
@@ -282,12 +282,7 @@ export function createReach(now: () => number) {
         reach = { answered: { since, lastAt: at }, unanswered: undefined, refusesKey: isRefused(ended) }
       } else reach = { ...reach, unanswered: { since: unanswered?.since ?? at, lastAt: at, error } }
     },
-    read: (): Reach => ({
-      ...reach,
-      get answerMs() {
-        return lately.toSorted((a, b) => a - b)
-      },
-    }),
+    read: (): Reach => ({ ...reach, answerMs: lately }),
     /** Whether requests have failed for so long that another try in a moment finds the same. */
     isAway: () => reach.unanswered !== undefined && reach.unanswered.lastAt - reach.unanswered.since >= AWAY_MS,
   }

@@ -841,7 +841,8 @@ const changes: Record<string, Changed> = {
   'the look-ups that an outage has put off': {
     table: schema.purchases,
     base: { ...purchase, state: 'unknown', refreshAt: NOW + 1, scannedAt: 5 },
-    change: buying.hastenLookUps(6, NOW),
+    beside: [[schema.outages, { id: 'o', beganAt: 6, error: 'e' }]],
+    change: buying.hastenLookUps(NOW),
     changed: { 'looked up before': {}, 'never looked up': { scannedAt: null } },
     left: { 'looked up since': { scannedAt: 6 }, 'due already': { refreshAt: NOW }, review: { state: 'review' } },
     to: { refreshAt: NOW },
@@ -995,15 +996,14 @@ const changes: Record<string, Changed> = {
     left: { b: { reason: 'missing' }, c: { nextTryAt: 1 }, d: { nextTryAt: null }, e: { store: 't' } },
     to: { nextTryAt: NOW },
   },
-  'listings that a pause has put off': {
-    table: schema.listings,
-    base: { ...listing, nextTryAt: NOW + 5 },
-    key: 'variant',
-    beside: [[schema.publishing, { store: 's', policy: 'p', epoch: 1, pausedUntil: NOW + 5, changedAt: 1 }]],
+  'a pause of listings': {
+    table: schema.publishing,
+    base: { policy: 'p', epoch: 1, pausedUntil: NOW + 5, changedAt: 1 },
+    key: 'store',
     change: publish.endPause('s', NOW),
-    changed: { a: {} },
-    left: { b: { nextTryAt: NOW + 6 }, c: { nextTryAt: 1 }, d: { store: 't' }, e: { nextTryAt: null } },
-    to: { nextTryAt: NOW },
+    changed: { s: {} },
+    left: { t: {} },
+    to: { pausedUntil: NOW },
   },
   'prices between two instants save the last of each day, however soon the next day brings another': {
     table: schema.listingPrices,

@@ -307,7 +307,7 @@ export const calls: Record<string, unknown[]> = {
   purchasesOfPart: ['l', 1],
   purchasesInState: ['planned', 1],
   heldPurchases: ['frozen', 1, 'x'],
-  hastenLookUps: [at, at],
+  hastenLookUps: [at],
   hastenReads: [at],
   hastenSends: [at],
   reservedBeyondReading: [at],

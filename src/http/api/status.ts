@@ -222,7 +222,8 @@ const Status = view(
   },
 )
 
-function answerTimes(sorted: readonly number[]) {
+function answerTimes(times: readonly number[]) {
+  const sorted = times.toSorted((a, b) => a - b)
   const at = (share: number) => Math.round(sorted[Math.ceil(sorted.length * share) - 1] ?? 0)
   return sorted.length === 0 ? null : { p50: at(0.5), p95: at(0.95) }
 }

@@ -141,7 +141,7 @@ export function storeOperations(context: ApiContext) {
           ...(await proofFindings(ordering, configured, order)),
         ]
         const healthy = findings.every(({ state }) => state !== 'failed')
-        if (healthy) await db.commit(endPause(store, ordering.now()))
+        if (healthy) await db.commit([endPause(store, ordering.now())])
         return ok({ store, healthy, findings })
       },
     }),
@@ -255,6 +255,6 @@ async function sendExample(
   const keys = type === 'line.fulfilled' ? EXAMPLE_KEYS : []
   const result = await adapter.sendExample({ ...update, id, at: now(), keys })
   const detail = result.outcome === 'confirmed' ? null : result.detail
-  if (detail === null) await db.commit(endPause(store, now()))
+  if (detail === null) await db.commit([endPause(store, now())])
   return { id: `msg_${id}`, type, outcome: result.outcome, detail, ms: Math.round(monotonic() - began) }
 }
