@@ -3,6 +3,7 @@ import { parseArgs } from 'node:util'
 import { openServer } from '../support/postgres-server.ts'
 import { benchCounts } from './counts.ts'
 import { benchDryRun } from './dry-run.ts'
+import { benchForget } from './forget.ts'
 import { benchJourneys, journeyRows } from './journeys.ts'
 import { benchOrder } from './order.ts'
 import { benchPages } from './pages.ts'
@@ -34,6 +35,7 @@ const benches: Record<string, { flags: string; run: () => Promise<void> }> = {
   peers: { flags: '', run: peers },
   scale: { flags: '', run: scale },
   soak: { flags: ' [--minutes M] [--stored N]', run: soak },
+  forget: { flags: ' [--stored N] [--seconds S] [--folder F] [--prepare]', run: forget },
 }
 if (name === undefined) {
   await held([await benchReceive(say), await benchOrder(say)])
@@ -137,4 +139,25 @@ async function scale(): Promise<void> {
   } finally {
     await server.stop()
   }
+}
+
+async function forget(): Promise<void> {
+  const { values } = parseArgs({
+    args: process.argv.slice(3),
+    options: {
+      stored: { type: 'string' },
+      seconds: { type: 'string' },
+      folder: { type: 'string' },
+      prepare: { type: 'boolean' },
+    },
+  })
+  const measured = await benchForget(say, {
+    ...(values.stored && { stored: Number(values.stored) }),
+    ...(values.seconds && { seconds: Number(values.seconds) }),
+    kept: values.folder,
+    isPreparation: values.prepare ?? false,
+  })
+  if (!measured) return
+  process.stdout.write(`${table(measured.rows)}\n\n${JSON.stringify(measured.figures)}\n`)
+  if (!measured.isGood) process.exitCode = 1
 }

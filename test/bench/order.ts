@@ -4,7 +4,7 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -107,14 +107,17 @@ export interface BenchProcess {
  * @param prepare is called before the service starts
  * @param processes of the service, the first of which takes deliveries and orders
  * @param more settings beside the usual ones
+ * @param kept a folder that stays when the bench is over, with what it has stored; default: a new one, which goes
  */
 export async function openOrderBench(
   preloads: string[] = [],
   prepare: (configFile: string) => Promise<void> = async () => {},
   processes: readonly BenchProcess[] = [{ role: 'all' }],
   more: object = {},
+  kept?: string,
 ): Promise<OrderBench> {
-  const folder = mkdtempSync(path.join(tmpdir(), 'quayside-bench-'))
+  const folder = kept ?? mkdtempSync(path.join(tmpdir(), 'quayside-bench-'))
+  mkdirSync(folder, { recursive: true })
   const parties = spawn(process.execPath, [here('order-parties.ts')], { stdio: ['ignore', 'pipe', 'inherit'] })
   const addresses = JSON.parse(await firstLine(parties)) as { supplier: string; bare: string; store: string }
   const { supplier, store } = addresses
@@ -169,6 +172,8 @@ export async function openOrderBench(
   const count = async () => (await read<{ fulfilled: number }>(`${store}/count`)).fulfilled
 
   let bought = 0
+  // Of a kept folder, earlier runs have orders too.
+  const run = kept === undefined ? 'b' : `b${Date.now()}-`
   const orders = async (round: number, amount = ORDERS): Promise<number> => {
     const before = await count()
     const startedAt = performance.now()
@@ -178,7 +183,7 @@ export async function openOrderBench(
       const url = urls[bought % urls.length]
       await post(
         `${url}/api/v1/orders`,
-        { reference: `b${round}-${number}`, lines: [{ id: '1', sku, quantity: 1 }] },
+        { reference: `${run}${round}-${number}`, lines: [{ id: '1', sku, quantity: 1 }] },
         bearer,
       )
     })
@@ -223,7 +228,7 @@ export async function openOrderBench(
         child.kill('SIGTERM')
         if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
       }
-      rmSync(folder, { recursive: true, force: true })
+      if (kept === undefined) rmSync(folder, { recursive: true, force: true })
     },
   }
 }

@@ -10,10 +10,8 @@ import { loadavg } from 'node:os'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import Connection from 'better-sqlite3'
-import { loadConfig } from '../../src/config/config.ts'
-import { idBound } from '../../src/ids.ts'
-import { databaseFileOf } from '../../src/storage/data-folder.ts'
-import { addBenchWebhook, BENCH_PATH } from './bench-webhook.ts'
+import { BENCH_PATH } from './bench-webhook.ts'
+import { countOld, storeOldDeliveries } from './old-deliveries.ts'
 import { openOrderBench } from './order.ts'
 import { here } from './processes.ts'
 import type { Reading } from './soak-probe.ts'
@@ -33,8 +31,7 @@ const REST_MS = 120_000
 /** Numbers of the deliveries of one load. */
 const LOADS = 1_000_000_000
 const PATIENCE_MS = 600_000
-const DAY_MS = 86_400_000
-const PROBE = new URL('./soak-probe.ts', import.meta.url).href
+export const PROBE = new URL('./soak-probe.ts', import.meta.url).href
 
 /** What the service held, once it was at rest and its memory collected. */
 export interface Held extends Pick<Reading, 'rss' | 'heap' | 'descriptors' | 'timers' | 'handles'> {
@@ -132,7 +129,7 @@ export function judge({ before, after, most, p99s, failed, steady, forgetting }:
   }
 }
 
-const CAUSED = [
+export const CAUSED = [
   ['commitMs', 'longest commit, with its checkpoint,'],
   ['statementMs', 'longest other statement'],
   ['foldMs', 'longest folding of the log'],
@@ -155,7 +152,7 @@ export async function benchSoak(say: (text: string) => void, { minutes = MINUTES
   let file = ''
   say(`storing ${stored.toLocaleString('en')} old deliveries`)
   const bench = await openOrderBench([PROBE], async (configFile) => {
-    file = await prepare(configFile, stored)
+    file = await storeOldDeliveries(configFile, stored)
   })
   const target = `${bench.url}${BENCH_PATH}`
   const reader = new Connection(file, { readonly: true })
@@ -180,12 +177,12 @@ export async function benchSoak(say: (text: string) => void, { minutes = MINUTES
   try {
     say('the maximum')
     await bench.orders(0, 100)
-    const warm = await openLoad({ url: target, first: 0 })
+    const warm = openLoad({ url: target, first: 0 })
     await sleep(WARM_UP_MS)
     await warm.end()
     await drained()
     const fromAt = performance.now()
-    const full = await openLoad({ url: target, first: LOADS })
+    const full = openLoad({ url: target, first: LOADS })
     await sleep(MAXIMUM_MS)
     const { count, failed: refused } = await full.mark()
     if (refused > 0) throw new Error(`${refused} of ${count} deliveries were not answered with 200`)
@@ -196,7 +193,7 @@ export async function benchSoak(say: (text: string) => void, { minutes = MINUTES
     await sleep(2 * READ_MS)
     const before = await atRest(read)
 
-    const load = await openLoad({ url: target, rate, first: 2 * LOADS })
+    const load = openLoad({ url: target, rate, first: 2 * LOADS })
     const buying = buy()
     const most = { ...before }
     const steady: Kept = { blockedMs: 0, commitMs: 0, statementMs: 0, foldMs: 0, collectionMs: 0, longestMs: 0 }
@@ -226,12 +223,11 @@ export async function benchSoak(say: (text: string) => void, { minutes = MINUTES
     say('rest')
     await drained()
     const after = await returned(() => atRest(read), before)
-    const left = reader.prepare<[string], { left: number }>('select count(*) as left from deliveries where id < ?')
     const forgetting = {
       ...(Object.fromEntries(CAUSES.map((name) => [name, forgot[name]])) as Pick<Kept, (typeof CAUSES)[number]>),
       longestMs: answers.longest,
       tookMs: forgot.forgotMs ?? 0,
-      left: left.get(idBound(Date.now() - 90 * DAY_MS))?.left ?? Number.NaN,
+      left: countOld(reader),
     }
     const soak: Soak = { before, after, most, p99s, failed, steady, forgetting }
     const { held, rows, missed } = judge(soak)
@@ -252,28 +248,7 @@ export async function benchSoak(say: (text: string) => void, { minutes = MINUTES
   }
 }
 
-/** A webhook whose secret the load knows, and deliveries that are older than any is kept. @returns the database file */
-async function prepare(configFile: string, stored: number): Promise<string> {
-  const config = loadConfig(configFile, {})
-  await addBenchWebhook(config)
-  const file = databaseFileOf(config.dataDir)
-  const connection = new Connection(file)
-  connection.pragma('synchronous = OFF')
-  connection.pragma('cache_size = -500000')
-  const at = Date.now() - 120 * DAY_MS
-  connection.exec(`
-    with recursive numbers(i) as (select 0 union all select i + 1 from numbers where i < ${stored - 1})
-    insert into deliveries (id, source, delivery_id, body_hmac, mac, signed_at, received_at, ciphertext, key_id, state, attempts,
-      not_before, event, supplier_order_id, purchase_id, last_error, finished_at)
-    select '${idBound(at)}' || printf('%016d', i), 'supplier', 'old_' || i, randomblob(32), randomblob(32), ${at}, ${at},
-      randomblob(1050), 1, 'applied', 1, ${at}, 'order.completed', printf('so_%09d', i), 'p' || hex(randomblob(12)), null, ${at}
-    from numbers`)
-  connection.pragma('wal_checkpoint(TRUNCATE)')
-  connection.close()
-  return file
-}
-
-async function readingOf(service: ChildProcess, asked: 'read' | 'collect' | 'forget'): Promise<Reading> {
+export async function readingOf(service: ChildProcess, asked: 'read' | 'collect' | 'forget'): Promise<Reading> {
   const answer = once(service, 'message')
   service.send(asked)
   const [reading] = (await answer) as [Reading]
@@ -301,20 +276,21 @@ async function returned(read: () => Promise<Held>, before: Held): Promise<Held> 
   }
 }
 
-async function openLoad(wanted: SteadyLoad) {
-  const child = spawn(process.execPath, [here('steady-load.ts'), JSON.stringify(wanted)], {
-    stdio: ['pipe', 'pipe', 'inherit'],
-  })
+export const openLoad = (wanted: SteadyLoad) => openAnswering<Answers>('steady-load.ts', JSON.stringify(wanted))
+
+/** A process of the bench that answers each line with what it measured since the line before. */
+export function openAnswering<T>(name: string, argument: string) {
+  const child = spawn(process.execPath, [here(name), argument], { stdio: ['pipe', 'pipe', 'inherit'] })
   const lines = createInterface(child.stdout)
   const ended = once(child, 'exit').then((): never => {
-    throw new Error('the load ended')
+    throw new Error(`${name} ended`)
   })
   ended.catch(() => {})
-  const mark = async (): Promise<Answers> => {
+  const mark = async (): Promise<T> => {
     const line = once(lines, 'line')
     child.stdin.write('\n')
     const [text] = (await Promise.race([line, ended])) as [string]
-    return JSON.parse(text) as Answers
+    return JSON.parse(text) as T
   }
   const end = async (): Promise<void> => {
     child.stdin.end()
