@@ -4,12 +4,13 @@ import { openServer } from '../support/postgres-server.ts'
 import { benchCounts } from './counts.ts'
 import { benchDryRun } from './dry-run.ts'
 import { benchForget } from './forget.ts'
+import { benchGrowth } from './growth.ts'
 import { benchJourneys, journeyRows } from './journeys.ts'
 import { benchOrder } from './order.ts'
 import { benchPages } from './pages.ts'
 import { benchPeers } from './peers.ts'
 import { benchQuota } from './quota.ts'
-import { benchGrowth, benchReceive, missed, type Ratios, ratioRows } from './receive.ts'
+import { benchReceive, missed, type Ratios, ratioRows } from './receive.ts'
 import { benchScale } from './scale.ts'
 import { benchSoak } from './soak.ts'
 import { benchSync } from './sync.ts'
@@ -22,10 +23,7 @@ const [, , name, flag, count] = process.argv
 const benches: Record<string, { flags: string; run: () => Promise<void> }> = {
   receive: { flags: '', run: async () => held([await benchReceive(say)]) },
   order: { flags: '', run: async () => held([await benchOrder(say)]) },
-  growth: {
-    flags: ' [--stored N]',
-    run: async () => held([await benchGrowth(say, flag === '--stored' ? Number(count) : undefined)]),
-  },
+  growth: { flags: ' [--stored N] [--folder F] [--prepare]', run: growth },
   quota: { flags: ' [--long]', run: quota },
   counts: { flags: ' [--rounds N]', run: counts },
   sync: { flags: ' [--offers N] [--rounds N]', run: sync },
@@ -141,7 +139,8 @@ async function scale(): Promise<void> {
   }
 }
 
-async function forget(): Promise<void> {
+/** What the benches take that need much stored: it stays in a folder, and may be stored before the bench. */
+function storedArguments() {
   const { values } = parseArgs({
     args: process.argv.slice(3),
     options: {
@@ -151,12 +150,22 @@ async function forget(): Promise<void> {
       prepare: { type: 'boolean' },
     },
   })
-  const measured = await benchForget(say, {
-    ...(values.stored && { stored: Number(values.stored) }),
-    ...(values.seconds && { seconds: Number(values.seconds) }),
-    kept: values.folder,
-    isPreparation: values.prepare ?? false,
-  })
+  const { stored, seconds, folder, prepare = false } = values
+  return {
+    ...(stored && { stored: Number(stored) }),
+    ...(seconds && { seconds: Number(seconds) }),
+    kept: folder,
+    isPreparation: prepare,
+  }
+}
+
+async function growth(): Promise<void> {
+  const measured = await benchGrowth(say, storedArguments())
+  if (measured) held([measured])
+}
+
+async function forget(): Promise<void> {
+  const measured = await benchForget(say, storedArguments())
   if (!measured) return
   process.stdout.write(`${table(measured.rows)}\n\n${JSON.stringify(measured.figures)}\n`)
   if (!measured.isGood) process.exitCode = 1

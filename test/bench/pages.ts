@@ -45,7 +45,7 @@ const NOTHING = 'nothing-has-this-name'
 
 /** The calendar asks for no work of its own, and the supplier is away: what is measured is the pages. */
 const NEW_YEAR = '0 0 1 1 *'
-const QUIET = {
+export const QUIET = {
   syncCron: NEW_YEAR,
   balanceCron: NEW_YEAR,
   sweepCron: NEW_YEAR,
@@ -111,20 +111,7 @@ export async function benchPages(
     const cookie = await signIn(links[0])
     const ask = (to: string) => visit(address, to, { cookie })
 
-    const stops = await walkConsole({
-      routes,
-      searches: [...sales.searches, NOTHING],
-      examples: 2,
-      read: async (stop) => (stop.route ? (await ask(stop.to)).text : ''),
-      deeper: (next) => {
-        const deep = new URL(next)
-        if (deep.searchParams.has('before')) deep.searchParams.set('before', sales.middleId)
-        else if (deep.searchParams.has('after')) deep.searchParams.set('after', sales.middleVariant)
-        else return undefined
-        return deep
-      },
-    })
-    const reached = stops.filter(({ route }) => route !== undefined)
+    const reached = await addressesOf(sales, ask)
     const times = new Map<string, Times>()
     const measure = async (kind: string, work: () => Promise<{ status: number }>) => {
       const { clockMs, coreMs } = await timeOf(service as ChildProcess, async () => {
@@ -155,6 +142,24 @@ export async function benchPages(
     if (service) await ended(service)
     if (kept === undefined) rmSync(folder, { recursive: true, force: true })
   }
+}
+
+/** Every address of the console that readers reach. @param ask reads a page */
+export async function addressesOf(sales: Stored, ask: (to: string) => Promise<{ text: string }>): Promise<Stop[]> {
+  const stops = await walkConsole({
+    routes,
+    searches: [...sales.searches, NOTHING],
+    examples: 2,
+    read: async (stop) => (stop.route ? (await ask(stop.to)).text : ''),
+    deeper: (next) => {
+      const deep = new URL(next)
+      if (deep.searchParams.has('before')) deep.searchParams.set('before', sales.middleId)
+      else if (deep.searchParams.has('after')) deep.searchParams.set('after', sales.middleVariant)
+      else return undefined
+      return deep
+    },
+  })
+  return stops.filter(({ route }) => route !== undefined)
 }
 
 interface Measured {
@@ -216,7 +221,7 @@ function report({ times, reached, stored, megabytes, readyMs, firstKilobytes, op
 const round = (ms: number): number => Number(ms.toFixed(1))
 
 /** How long the service takes for one request: by the clock as its asker sees it, and of a core by its own account. */
-async function timeOf(service: ChildProcess, work: () => Promise<void>) {
+export async function timeOf(service: ChildProcess, work: () => Promise<void>) {
   const before = await coreTimeOf(service)
   const startedAt = performance.now()
   await work()
@@ -225,7 +230,7 @@ async function timeOf(service: ChildProcess, work: () => Promise<void>) {
 }
 
 /** Links that each sign an admin in, made while no service runs. */
-async function newLinks(file: string, count: number): Promise<string[]> {
+export async function newLinks(file: string, count: number): Promise<string[]> {
   const now = Date.now
   const db = openDatabase({ file, now })
   const access = { db, now, newId: createIds(now, randomBytes), randomBytes }

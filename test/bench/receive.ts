@@ -18,7 +18,9 @@ export const limits = {
   duplicates: { min: 1, says: 'nothing but duplicates against genuine ones' },
   forged: { min: 1, says: 'nothing but forgeries against genuine ones' },
   slow: { min: 0.8, says: 'with 1,000 slow sockets held open against without' },
-  growth: { max: 1.2, says: 'cost of a delivery at 1,000,000 stored against 10,000' },
+  growth: { max: 1.2, says: 'time of a delivery with 1,000,000 stored against 10,000' },
+  orderGrowth: { max: 1.2, says: 'time of a core of an order with 1,000,000 stored against 10,000' },
+  pageGrowth: { max: 1.2, says: 'time of a core of all pages with 1,000,000 stored against 10,000' },
   order: { min: 0.3, says: 'store orders to their callback against a bare loop of the same requests' },
   orderCommits: { max: 3, says: 'commits of an order in a burst of 200' },
   orderMs: { max: 4, says: 'milliseconds of a core for an order in a burst of 200' },
@@ -93,34 +95,6 @@ export async function benchReceive(
   )
   return { ratios, rows, figures }
 }
-
-/** How much more a delivery costs with a million stored, and how long the service then takes to be ready. */
-export async function benchGrowth(say: (text: string) => void, stored = 1_000_000) {
-  let server = await openServer('quayside')
-  const fill = async (amount: number) => throughput(server, amount)
-  await fill(10_000)
-  const few = medianOf(await three(() => throughput(server, 8_000).then(({ perSecond }) => perSecond)))
-  for (let done = 34_000; done < stored; done += 60_000) {
-    await fill(60_000)
-    say(`${Math.min(stored, done + 60_000).toLocaleString('en')} stored`)
-  }
-  const many = medianOf(await three(() => throughput(server, 8_000).then(({ perSecond }) => perSecond)))
-  await server.stop()
-  server = await openServer('quayside', server.file)
-  const { readyMs } = server
-  await server.close()
-  return {
-    ratios: { growth: few / many } satisfies Ratios,
-    rows: [
-      ['genuine at 10,000 stored', `${Math.round(few)} /s`],
-      [`genuine at ${stored.toLocaleString('en')} stored`, `${Math.round(many)} /s`],
-      [`restart to ready at ${stored.toLocaleString('en')}`, `${Math.round(readyMs)} ms`],
-    ] as Row[],
-    figures: { few, many, readyMs: Math.round(readyMs) },
-  }
-}
-
-const three = async (run: () => Promise<number>): Promise<number[]> => [await run(), await run(), await run()]
 
 const mapOf = <K extends string>(lists: Record<K, number[]>) =>
   Object.fromEntries(Object.entries<number[]>(lists).map(([name, list]) => [name, medianOf(list)])) as Record<K, number>

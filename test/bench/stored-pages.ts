@@ -28,8 +28,9 @@ export interface Stored {
  *
  * @param store the one store that sold them
  * @param now epoch milliseconds
+ * @param withCatalogue false: neither offers nor listings, for a service that reads its own
  */
-export function storeSales(file: string, count: number, store: string, now: number): Stored {
+export function storeSales(file: string, count: number, store: string, now: number, withCatalogue = true): Stored {
   const db = new Connection(file)
   for (const pragma of [
     'journal_mode = MEMORY',
@@ -40,7 +41,7 @@ export function storeSales(file: string, count: number, store: string, now: numb
   ]) {
     db.pragma(pragma)
   }
-  const listings = Math.max(1_000, Math.floor(count / ORDERS_A_LISTING))
+  const listings = withCatalogue ? Math.max(1_000, Math.floor(count / ORDERS_A_LISTING)) : 1_000
   const startAt = now - SPAN_MS
   const atOf = (index: number): number => Math.floor(startAt + (index / count) * (SPAN_MS - 60_000))
   const idOf = (index: number, part = 0): string =>
@@ -142,6 +143,17 @@ export function storeSales(file: string, count: number, store: string, now: numb
       select part_id(i, 4), 'schedule', 'complete', at - ${DAY_MS}, at, at + 5000, 100, 10000, 10000 from sales where i % 250 = 8;
     insert into outages (id, began_at, ended_at, error)
       select part_id(i, 4), at, at + 60000, 'cannot be reached' from sales where i % 20000 = 10;
+    insert into hourly_counts (hour, name, part, count)
+      select at - at % 3600000, name, iif(name = 'spend', 'EUR', ''), sum(n) from sales,
+        (select 'orders' as name, 1 as n union select 'deliveries', 1 union select 'refused', 0 union select 'keys', 1 union select 'spend', 1000)
+      where at > ${now - 62 * DAY_MS} group by 1, 2;
+    insert into stale_earnings (at, end_at, due_at, changes)
+      select distinct at - at % ${DAY_MS}, at - at % ${DAY_MS} + ${DAY_MS}, 0, 0 from sales;
+    insert into hourly_counts (hour, name, part, count)
+      select at - at % 3600000, 'keysWithin', 18 + i % 9, count(*) from sales where at > ${now - 62 * DAY_MS} group by 1, 3;
+  `)
+  if (withCatalogue)
+    db.exec(`
     insert into offer_changes (id, run_id, product_id, field, before, after, changed_at)
       select part_id(i, 3), part_id(i - i % 250 + 6, 4), ${product}, 'cost', '9.99', '10.00', at from sales where i % 5 = 0;
     insert into offers (product_id, sku, name, category, cost_minor, base_price_minor, cashback_minor, currency, local_stock,
@@ -159,15 +171,8 @@ export function storeSales(file: string, count: number, store: string, now: numb
       select part_id(i, 2), '${store}', printf('SKU-%07d', offer), at, 1999, 'EUR', 1000, 'cost' from sales where i % 3 = 0;
     insert into publishing (store, policy, epoch, attempts, paused_until, last_error, changed_at)
       values ('${store}', 'bench', 1, 1, ${far}, 'the store answered 500', ${now});
-    insert into hourly_counts (hour, name, part, count)
-      select at - at % 3600000, name, iif(name = 'spend', 'EUR', ''), sum(n) from sales,
-        (select 'orders' as name, 1 as n union select 'deliveries', 1 union select 'refused', 0 union select 'keys', 1 union select 'spend', 1000)
-      where at > ${now - 62 * DAY_MS} group by 1, 2;
-    insert into stale_earnings (at, end_at, due_at, changes)
-      select distinct at - at % ${DAY_MS}, at - at % ${DAY_MS} + ${DAY_MS}, 0, 0 from sales;
-    insert into hourly_counts (hour, name, part, count)
-      select at - at % 3600000, 'keysWithin', 18 + i % 9, count(*) from sales where at > ${now - 62 * DAY_MS} group by 1, 3;
-    commit`)
+    `)
+  db.exec('commit')
   for (const { sql } of indexes) db.exec(sql)
   db.pragma('journal_mode = WAL')
   db.close()
