@@ -1,7 +1,8 @@
 /**
  * `npm run bench -- forget [--stored N] [--seconds S] [--folder F] [--prepare]`: a service with a million deliveries whose time is over
  * forgets them under a light load: what keeps its event loop, and what the disk itself takes beside it, before it, meanwhile and after
- * it. What is stored stays in the folder, if one is named: `--prepare` only stores.
+ * it. What is stored stays in the folder, if one is named: `--prepare` only stores. Each run needs a copy of its own of what was
+ * prepared: in a folder that a run has used, the next run's orders did not come back.
  */
 import { once } from 'node:events'
 import { mkdirSync } from 'node:fs'

@@ -1,7 +1,7 @@
 /**
  * `npm run bench -- growth [--stored N] [--folder F] [--prepare]`: what a delivery, an order and the pages cost with a million orders and
  * deliveries stored, beside ten thousand, by turns in one run. What is stored stays in the folder, if one is named: `--prepare` only
- * stores, which takes longer than measuring.
+ * stores, which takes longer than measuring. Each run needs a copy of its own of what was prepared.
  */
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
