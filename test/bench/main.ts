@@ -13,6 +13,7 @@ import { benchQuota } from './quota.ts'
 import { benchReceive, missed, type Ratios, ratioRows } from './receive.ts'
 import { benchScale } from './scale.ts'
 import { benchSoak } from './soak.ts'
+import { benchStores } from './stores.ts'
 import { benchSync } from './sync.ts'
 import { table } from './table.ts'
 
@@ -32,6 +33,7 @@ const benches: Record<string, { flags: string; run: () => Promise<void> }> = {
   journeys: { flags: ' [--list]', run: journeys },
   peers: { flags: '', run: peers },
   scale: { flags: '', run: scale },
+  stores: { flags: ' [--stores N] [--offers N] [--rounds N]', run: stores },
   soak: { flags: ' [--minutes M] [--stored N]', run: soak },
   forget: { flags: ' [--stored N] [--seconds S] [--folder F] [--prepare]', run: forget },
 }
@@ -71,6 +73,15 @@ async function sync(): Promise<void> {
   process.stdout.write(`${table([...rows, ['load of the machine at the start', load.toFixed(1)]])}\n\n`)
   process.stdout.write(`${JSON.stringify({ ...rounded, figures, missed: bad, passed: bad.length === 0 })}\n`)
   if (bad.length > 0) process.exitCode = 1
+}
+
+async function stores(): Promise<void> {
+  const { values } = parseArgs({
+    args: process.argv.slice(3),
+    options: { stores: { type: 'string' }, offers: { type: 'string' }, rounds: { type: 'string' } },
+  })
+  const given = Object.entries(values).map(([key, value]) => [key, Number(value)])
+  held([await benchStores(say, Object.fromEntries(given))])
 }
 
 async function dryRun(): Promise<void> {

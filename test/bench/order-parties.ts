@@ -13,7 +13,7 @@ const open = () =>
     requestsPerMinute: 100_000_000,
     balanceMinor: 1_000_000_000_000,
     completeAfterMs: 0,
-    offers: 200,
+    offers: Number(process.argv[2]),
     seed: 3,
   })
 // One each: what the bare loop buys must not be announced to Quayside, which would look for an order of its own.

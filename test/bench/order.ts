@@ -108,17 +108,20 @@ export interface BenchProcess {
  * @param processes of the service, the first of which takes deliveries and orders
  * @param more settings beside the usual ones
  * @param kept a folder that stays when the bench is over, with what it has stored; default: a new one, which goes
+ * @param offers how many the supplier has
  */
 export async function openOrderBench(
   preloads: string[] = [],
   prepare: (configFile: string) => Promise<void> = async () => {},
   processes: readonly BenchProcess[] = [{ role: 'all' }],
   more: object = {},
-  kept?: string,
+  { kept, offers = 200 }: { kept?: string | undefined; offers?: number } = {},
 ): Promise<OrderBench> {
   const folder = kept ?? mkdtempSync(path.join(tmpdir(), 'quayside-bench-'))
   mkdirSync(folder, { recursive: true })
-  const parties = spawn(process.execPath, [here('order-parties.ts')], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const parties = spawn(process.execPath, [here('order-parties.ts'), String(offers)], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
   const addresses = JSON.parse(await firstLine(parties)) as { supplier: string; bare: string; store: string }
   const { supplier, store } = addresses
   const port = await freePort()

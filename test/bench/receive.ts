@@ -24,6 +24,9 @@ export const limits = {
   order: { min: 0.3, says: 'store orders to their callback against a bare loop of the same requests' },
   orderCommits: { max: 3, says: 'commits of an order in a burst of 200' },
   orderMs: { max: 4, says: 'milliseconds of a core for an order in a burst of 200' },
+  storesOrder: { max: 1.2, says: 'time of a core for an order: many stores against one' },
+  storesProbe: { max: 20, says: 'p99 of /livez with many stores, ms' },
+  storesIdle: { max: 1.5, says: 'time of a core without orders: many stores against one' },
   deliveryTrips: { max: 2, says: 'most round trips to PostgreSQL of a delivery' },
 } as const
 
