@@ -16,7 +16,7 @@ import { storeSource } from './inbox/sources.ts'
 import { newPage, pathOfPage } from './keys/key-pages.ts'
 import { lateWords } from './keys/texts.ts'
 import type { SellingStore } from './listings/assess.ts'
-import { type Publisher, publishNext } from './listings/publish.ts'
+import { type Publisher, publishNext, storesUnqueued } from './listings/publish.ts'
 import { createHourlyCounts } from './observe/hourly-counts.ts'
 import { releaseForOffers } from './ordering/actions.ts'
 import { closeOrders } from './ordering/close.ts'
@@ -266,15 +266,16 @@ function workOf(parts: RuntimeParts, { ordering, shops, storeSources }: Flows) {
   const queues: Record<'outbox' | 'publish' | 'poll' | 'read', StoreQueue> = {
     outbox: {
       due: () => db.query(storesWithUpdates(now())),
-      run: async (store) => (selling.has(store) ? deliverDue(ordering, store) : 0),
+      run: (store) => deliverDue(ordering, store),
       rest: async () => (await deliverDue(ordering, undefined)) + (await closeOrders(ordering)),
     },
     publish: {
-      // Changed policies or rates, and what a store sells by itself, put no store into the queue. So all stores are due at times.
+      // Changed policies or rates, and what a store sells by itself, put no store into the queue. So all stores are looked at at times.
       due: async () => {
-        if (hooks.mayWake !== false && monotonic() - lookedAt < LOOK_AT_ALL_MS) return db.query(storesToPublish(now()))
+        const queued = await db.query(storesToPublish(now()))
+        if (hooks.mayWake !== false && monotonic() - lookedAt < LOOK_AT_ALL_MS) return queued
         lookedAt = monotonic()
-        return stores.map(({ id }) => ({ store: id }))
+        return [...queued, ...(await storesUnqueued(publisher))]
       },
       run: async (id) => {
         const store = selling.get(id)

@@ -1,5 +1,5 @@
 import { amountText, parseDecimal } from '../domain/money.ts'
-import { Failure, type FailureReason } from '../errors.ts'
+import { conflict, Failure } from '../errors.ts'
 import { first, retryStale } from '../storage/database.ts'
 import { insertAudit } from '../storage/evidence.ts'
 import { type ListingRow, listingsOfVariants, putListings } from '../storage/listings.ts'
@@ -97,8 +97,6 @@ function changed(known: ListingRow | undefined, asked: Asked, wanted: ListingCha
       return released(known, wanted.price)
   }
 }
-
-const conflict = (reason: FailureReason, message: string): Failure => new Failure('conflict', message, { reason })
 
 /** The parts of a link that are stored. A SKU or variation that is left out stays as it is. */
 interface NewLink {

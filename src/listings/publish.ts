@@ -29,6 +29,7 @@ import {
 import { type Offer, offersByProduct } from '../storage/offers.ts'
 import {
   advancePublication,
+  allPublishing,
   dropPublications,
   enqueueCatalogue,
   nextPublications,
@@ -255,6 +256,15 @@ async function enqueueChangedPolicy({ db, newId, now: clock, log }: Publisher, s
     putPublishing({ ...kept, policy, epoch: current, changedAt: now }),
   ])
   log.info('listings.queued', { store: store.id, reason: cause })
+}
+
+/** Returns the stores that `enqueueChangedPolicy` would queue, and those with products of their own, which are to be read at times. */
+export async function storesUnqueued({ db, now, stores }: Publisher): Promise<{ store: string }[]> {
+  const [published, epoch] = await Promise.all([db.query(allPublishing()), currentEpoch(db)])
+  const inForce = published.filter((one) => one.epoch === (epoch?.epoch ?? 0))
+  const known = new Map(inForce.map(({ store, policy }) => [store, policy]))
+  const unqueued = stores.filter(({ id, policy }) => policy.products || known.get(id) !== policyDigest(policy, now()))
+  return unqueued.map(({ id }) => ({ store: id }))
 }
 
 const digests = new WeakMap<StorePolicy, { inForce: string; digest: string }>()

@@ -300,12 +300,8 @@ async function commitUnchanged({ db }: Publisher, store: string, recorded: Recor
       return
     } catch (error) {
       if (!(error instanceof StaleWrite)) throw error
-      const stored = await db.query(
-        listingsOfVariants(
-          store,
-          left.map(({ row }) => row.variant),
-        ),
-      )
+      const variants = left.map(({ row }) => row.variant)
+      const stored = await db.query(listingsOfVariants(store, variants))
       const versions = new Map(stored.map(({ variant, version }) => [variant, version]))
       const unchanged = left.filter(({ row }) => versions.get(row.variant) === row.version - 1)
       // Every listing is unchanged: another row of the commit is stale.

@@ -81,13 +81,9 @@ async function listingsFor(
 ) {
   const named = items.filter((item): item is StoreVariant & { sku: string } => item.sku !== null && item.sku !== '')
   if (named.length === 0) return { rows: [], productIds: [], made: [], prices: [] }
+  const ids = named.flatMap(({ id, sku }) => [id, variantToCreate(sku)])
   const [known, offers] = await Promise.all([
-    db.query(
-      listingsOfVariants(
-        store,
-        named.flatMap(({ id, sku }) => [id, variantToCreate(sku)]),
-      ),
-    ),
+    db.query(listingsOfVariants(store, ids)),
     db.query(offersBySku(named.map(({ sku }) => sku))),
   ])
   const byVariant = new Map(known.map((row) => [row.variant, row]))

@@ -14,8 +14,8 @@ import { beginHandOver, type LicenceKey, markHandedOver, markHandOverUnsent } fr
 import {
   beginCallback,
   type DueUpdate,
+  dueAlerts,
   dueOutbox,
-  dueOutboxBesides,
   effectOf,
   enqueueAlert,
   enqueueUpdate,
@@ -77,11 +77,11 @@ const PAUSED_MS = 60_000
  * An effect is in the outbox since the commit that caused it. It is done once its store has confirmed it. After a crash
  * between the two, the effect is sent again under the same id, by which the store recognises a repeat.
  *
- * @param store an id; undefined for the effects of no configured store: alerts go to the log, updates wait
+ * @param store an id, also of a store that is not in the configuration: its updates wait. Undefined: alerts, which go to the log
  * @returns how many effects were handled
  */
 export async function deliverDue(fulfilment: Fulfilment, store: string | undefined): Promise<number> {
-  if (store === undefined) return handleRest(fulfilment)
+  if (store === undefined) return logAlerts(fulfilment)
   const due = await fulfilment.db.query(dueOutbox(store, fulfilment.now(), BATCH))
   // Updates of one order go one by one: each update counts the keys that the store has by then.
   await inParallel([...Map.groupBy(due, ({ orderId }) => orderId).values()], AT_ONCE, async (rows) => {
@@ -93,15 +93,13 @@ export async function deliverDue(fulfilment: Fulfilment, store: string | undefin
   return due.length
 }
 
-/** Writes alerts to the log, and postpones the updates whose store is not in the configuration. */
-async function handleRest(fulfilment: Fulfilment): Promise<number> {
+async function logAlerts(fulfilment: Fulfilment): Promise<number> {
   const { db, now, log } = fulfilment
-  const stores = fulfilment.stores.map(({ id }) => id)
-  const due = await db.query(dueOutboxBesides({ stores, now: now(), limit: BATCH }))
+  const due = await db.query(dueAlerts(now(), BATCH))
   await inParallel(due, AT_ONCE, (row) =>
     noteFailed(fulfilment, row, async () => {
       const effect = effectOf(row)
-      if (effect.kind === 'callback') return parkUnconfigured(fulfilment, row)
+      assert(effect.kind === 'alert')
       log.error('alert', { id: row.id, type: row.type, detail: effect.payload.note ?? undefined })
       await db.commit([markEffectDone(row.id, row.attempts + 1, now())])
     }),
@@ -122,12 +120,9 @@ async function deliver(fulfilment: Fulfilment, row: DueUpdate): Promise<'may_act
   const effect = effectOf(row)
   const store = fulfilment.storeOf(row.store ?? '')
   if (store && effect.kind === 'callback') return deliverUpdate(fulfilment, store, row, effect)
-  await parkUnconfigured(fulfilment, row)
+  await park(fulfilment, row, `the configuration of the process that hands over has no store ${row.store}`)
   return undefined
 }
-
-const parkUnconfigured = (fulfilment: Fulfilment, row: OutboxRow) =>
-  park(fulfilment, row, `the configuration of the process that hands over has no store ${row.store}`)
 
 /** @returns `may_act`: no answer came, and the store may still act on the update */
 async function deliverUpdate(

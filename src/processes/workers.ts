@@ -53,7 +53,7 @@ export function createWorker(
 
 /** Work of which each store has a queue of its own. */
 export interface StoreQueue {
-  /** The stores with something to do now. */
+  /** The stores with something to do now. It may name a store twice. */
   due: () => Promise<{ store: string }[]>
   /** Does a batch of one store. @returns how much was done */
   run: (store: string) => Promise<number>
@@ -63,7 +63,8 @@ export interface StoreQueue {
 
 /** Runs one batch for each store that has something to do. @returns how much was done */
 export async function onceThrough({ due, run, rest }: StoreQueue): Promise<number> {
-  const done = await Promise.all([...(await due()).map(({ store }) => run(store)), rest?.() ?? 0])
+  const stores = new Set((await due()).map(({ store }) => store))
+  const done = await Promise.all([...[...stores].map(run), rest?.() ?? 0])
   return done.reduce((all, one) => all + one, 0)
 }
 

@@ -1,26 +1,11 @@
-import {
-  and,
-  asc,
-  eq,
-  getTableColumns,
-  gt,
-  gte,
-  inArray,
-  isNotNull,
-  isNull,
-  lte,
-  not,
-  or,
-  type SQL,
-  sql,
-} from 'drizzle-orm'
+import { and, asc, eq, getTableColumns, gt, gte, inArray, isNotNull, isNull, lte, or, type SQL, sql } from 'drizzle-orm'
 import type { AlertKind, StoredKind } from '../domain/alert-kinds.ts'
 import type { OrderState } from '../domain/store-order.ts'
 import type { StoreUpdate, WaitReason } from '../domain/store-update.ts'
 import type { Change } from './database.ts'
 import { outbox, publishing, storeOrders } from './schema.ts'
-import { build, change, countUpTo, inWhole, notByIndex, statement } from './statement.ts'
-import { deleteBy, insertOnce, page, rowsBy, setBy } from './table.ts'
+import { build, change, countUpTo, notByIndex, statement } from './statement.ts'
+import { deleteBy, insertOnce, page, rowsBy, setBy, someBy } from './table.ts'
 
 export type OutboxRow = typeof outbox.$inferSelect
 
@@ -98,20 +83,12 @@ export const storesWithUpdates = statement((now: number) =>
     .where(and(eq(outbox.state, 'due'), isNotNull(outbox.store), lte(outbox.notBefore, now))),
 )
 
-/** Due effects that are for none of these stores: alerts, and updates for stores that are not configured any more. */
-export const dueOutboxBesides = statement(({ stores, now, limit }: { stores: string[]; now: number; limit: number }) =>
-  build
-    .select()
-    .from(outbox)
-    .where(
-      and(
-        eq(outbox.state, 'due'),
-        or(isNull(outbox.store), not(inWhole(outbox.store, stores))),
-        lte(outbox.notBefore, now),
-      ),
-    )
-    .orderBy(asc(outbox.notBefore), asc(outbox.id))
-    .limit(limit),
+/** Alerts that are due. Every other effect has a store. */
+export const dueAlerts = someBy(
+  outbox,
+  [eq(outbox.state, 'due'), isNull(outbox.store), 'notBefore <='],
+  outbox.notBefore,
+  outbox.id,
 )
 
 const messages = page(outbox, ['state', 'kind', 'store'])

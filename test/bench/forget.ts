@@ -53,7 +53,7 @@ export async function benchForget(
     },
     [{ role: 'all' }],
     { backups: { cron: null } },
-    kept,
+    { kept },
   )
   if (isPreparation) return void (await bench.close())
   const folder = kept ?? tmpdir()

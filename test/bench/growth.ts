@@ -83,7 +83,7 @@ async function openSide(folder: string, count: number) {
     links = await newLinks(file, 1)
   }
   const more = { ...QUIET, ordering: { inFlight: 4, tickSeconds: 1 }, console: { listen: { port: consolePort } } }
-  const bench = await openOrderBench([], prepare, [{ role: 'all' }], more, folder)
+  const bench = await openOrderBench([], prepare, [{ role: 'all' }], more, { kept: folder })
   const sales = JSON.parse(readFileSync(salesFile, 'utf8')) as Stored
   await summed(file)
   const address = `http://127.0.0.1:${consolePort}`

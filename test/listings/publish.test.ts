@@ -1,6 +1,6 @@
 /** What is pushed to stores, and when: over real SQLite and real HTTP. */
 import { describe, expect, test } from 'vitest'
-import { publishNext } from '../../src/listings/publish.ts'
+import { publishNext, storesUnqueued } from '../../src/listings/publish.ts'
 import { createLog } from '../../src/log.ts'
 import { workerOfStores } from '../../src/processes/workers.ts'
 import { pricesOfListing, putListings } from '../../src/storage/listings.ts'
@@ -222,6 +222,30 @@ describe('what a store answers', () => {
   })
 })
 
+const epoch = {
+  restoredAt: null,
+  unknownFrom: 0,
+  scans: 0,
+  roundAt: null,
+  unreadable: 0,
+  listEnd: null,
+  reattachedAt: null,
+}
+
+test('a store is looked at besides the queue only before its first push, after other settings, and after a restore', async () => {
+  const world = await publishWorld()
+  const unqueued = () => storesUnqueued({ ...world.publisher, stores: [world.store] })
+  expect(await unqueued()).toEqual([{ store: STORE }])
+  await world.settle()
+  expect(await unqueued()).toEqual([])
+  world.configure({ pricing: { markup: { percent: '30' } } })
+  expect(await unqueued()).toEqual([{ store: STORE }])
+  await world.settle()
+  expect(await unqueued()).toEqual([])
+  await world.db.commit([setEpoch({ ...epoch, epoch: 2 }, world.now())])
+  expect(await unqueued()).toEqual([{ store: STORE }])
+})
+
 describe('a store that is down', () => {
   test.each([
     ['refuses is left alone longer each time', 403, [6, 330, 1_980, 7_920]],
@@ -269,15 +293,6 @@ describe('a store that is down', () => {
 describe('a store after a restore', () => {
   test('gets everything again, under revisions above those that it has seen since the backup', async () => {
     const world = await publishWorld()
-    const epoch = {
-      restoredAt: null,
-      unknownFrom: 0,
-      scans: 0,
-      roundAt: null,
-      unreadable: 0,
-      listEnd: null,
-      reattachedAt: null,
-    }
     await world.db.commit([setEpoch({ ...epoch, epoch: 1 }, world.now())])
     await world.stock(offerRow('a'))
     await world.settle()

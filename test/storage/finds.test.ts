@@ -257,14 +257,14 @@ const reads: Record<string, Found> = {
       dead: { dedupeKey: 'j', state: 'dead', notBefore: 1 },
     },
   },
-  'what is due besides the updates of the stores': {
+  'alerts that are due': {
     table: schema.outbox,
-    base: { ...effect, store: null, notBefore: 5 },
-    ask: effects.dueOutboxBesides({ stores: ['s', 't'], now: NOW, limit: 3 }),
+    base: { ...effect, kind: 'alert', store: null, notBefore: 5 },
+    ask: effects.dueAlerts(NOW, 3),
     inOrder: true,
     found: {
-      b: { dedupeKey: 'b', notBefore: 1, kind: 'alert' },
-      a: { dedupeKey: 'a', store: 'u' },
+      b: { dedupeKey: 'b', notBefore: 1 },
+      a: { dedupeKey: 'a' },
       c: { dedupeKey: 'c', notBefore: NOW },
     },
     left: {

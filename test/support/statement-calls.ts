@@ -301,7 +301,7 @@ export const calls: Record<string, unknown[]> = {
   failedCharges: ['EUR', 1],
   duePlacements: [at, at, 1],
   dueOutbox: ['s', at, 1],
-  dueOutboxBesides: [{ stores: ['s'], now: at, limit: 1 }],
+  dueAlerts: [at, 1],
   keysByBlindIndex: [[bytes]],
   assertNotElsewhere: ['p', [bytes]],
   purchasesOfPart: ['l', 1],
