@@ -109,7 +109,7 @@ interface Measured {
 /** What changed in the supplier's catalogue is published to every store: that is no part of what is measured here. */
 const QUIET = { syncCron: '0 0 1 1 *', balanceCron: '0 0 1 1 *', sweepCron: '0 0 1 1 *' }
 
-export async function openStores(count: number, offers: number): Promise<Measured> {
+async function openStores(count: number, offers: number): Promise<Measured> {
   let config: Config | undefined
   let startedAt = 0
   /** The other stores are like the demo store, and have the same server. */
