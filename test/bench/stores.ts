@@ -123,7 +123,7 @@ async function openStores(count: number, offers: number): Promise<Measured> {
     startedAt = performance.now()
   }
   const more = { ...QUIET, ordering: { inFlight: 4 } }
-  const bench = await openOrderBench([], prepare, undefined, more, offers)
+  const bench = await openOrderBench([], prepare, undefined, more, { offers })
   const db = config && (await openBeside(config))
   if (!db) throw new Error('the service has no database')
   for (const end = performance.now() + PATIENCE_MS; ; await sleep(250)) {
