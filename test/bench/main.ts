@@ -32,7 +32,7 @@ const benches: Record<string, { flags: string; run: () => Promise<void> }> = {
   pages: { flags: ' [--stored N] [--folder F]', run: pages },
   journeys: { flags: ' [--list]', run: journeys },
   peers: { flags: '', run: peers },
-  scale: { flags: '', run: scale },
+  scale: { flags: ' [--rounds N] [--deliveries N] [--orders N]', run: scale },
   stores: { flags: ' [--stores N] [--offers N] [--rounds N]', run: stores },
   soak: { flags: ' [--minutes M] [--stored N]', run: soak },
   forget: { flags: ' [--stored N] [--seconds S] [--folder F] [--prepare]', run: forget },
@@ -142,9 +142,12 @@ async function peers(): Promise<void> {
 }
 
 async function scale(): Promise<void> {
+  const options = { rounds: { type: 'string' }, deliveries: { type: 'string' }, orders: { type: 'string' } } as const
+  const { values } = parseArgs({ args: process.argv.slice(3), options })
+  const amounts = Object.fromEntries(Object.entries(values).map(([of, amount]) => [of, Number(amount)]))
   const server = await openServer()
   try {
-    held([await benchScale(say, server.newDatabase)])
+    held([await benchScale(say, server.newDatabase, amounts)])
   } finally {
     await server.stop()
   }

@@ -48,7 +48,12 @@ export interface Amounts {
 const AMOUNTS: Amounts = { rounds: 3, deliveries: 6_400, orders: 200, counted: 20, restMs: 10_000 }
 
 /** @param newDatabase makes an empty database. @returns its address */
-export async function benchScale(say: (text: string) => void, newDatabase: () => Promise<string>, amounts = AMOUNTS) {
+export async function benchScale(
+  say: (text: string) => void,
+  newDatabase: () => Promise<string>,
+  given: Partial<Amounts> = {},
+) {
+  const amounts = { ...AMOUNTS, ...given }
   const rates = await benchRates(say, newDatabase, amounts)
   const counts = await benchWire(say, newDatabase, amounts)
   const ratios: Ratios = { deliveryTrips: counts.deliveryTrips }

@@ -10,7 +10,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Failure, messageOf } from '../../errors.ts'
 import type { Log } from '../../log.ts'
 import type { WorkerLease } from '../worker.ts'
-import { type Engine, end } from './postgres.ts'
+import { counted, type Engine, end } from './postgres.ts'
 
 export interface Candidate {
   /** Name of the process. */
@@ -59,8 +59,10 @@ const RENEW = `update worker_lease set ends_at = ${CLOCK} + $3 where ${OWN} retu
 
 const RELEASE = `update worker_lease set ends_at = 0 where ${OWN}`
 
-const FENCE = `select 1 from worker_lease where ${OWN} and server = ${SERVER} and ${DATABASE} = $3
-  and ${STARTED} = $4 for share`
+const FENCE = counted(
+  `select 1 from worker_lease where ${OWN} and server = ${SERVER} and ${DATABASE} = $3 and ${STARTED} = $4 for share`,
+  1,
+)
 
 /**
  * Waits for the lease, and renews it from then on. A lost lease ends the process.

@@ -13,7 +13,7 @@ import { jsonSetting } from '../settings.ts'
 import type { WorkerLease } from '../worker.ts'
 import * as driver from './driver.ts'
 import { ask, type Candidate, elect, RUNNING } from './lease.ts'
-import { type Engine, type EngineOptions, end, engineOver, postgresDatabase } from './postgres.ts'
+import { type Engine, type EngineOptions, end, engineOver, postgresDatabase, TRANSACTION } from './postgres.ts'
 import { migrationText, types } from './translation.ts'
 
 export interface OpenOptions extends Partial<EngineOptions> {
@@ -36,6 +36,8 @@ export interface SharedDatabase extends Database {
   /** Waits until this process is the worker. @returns undefined when the signal came first */
   elect(candidate: Candidate): Promise<WorkerLease | undefined>
   look(): Promise<ServerState>
+  /** Whether a pooler stands before the database. */
+  isPooled: boolean
 }
 
 /** What a look at the server finds. */
@@ -84,13 +86,14 @@ export async function openPostgres(options: OpenOptions): Promise<SharedDatabase
     unusedMs = 0,
     ...given
   } = options
-  const engine = { onFatal: throwUncaught, ...given }
+  let isPooled = true
   const connection = connectionOf(url)
   const client = new Client(connection)
   client.on('error', ignore)
   try {
     await client.connect()
     await assertServer(client)
+    isPooled = await hasPooler(client)
     await assertClock(client, now, clocksApartMs)
     if (mustExist) await assertTables(client)
     if (!alone) await assertNoneAlone(client)
@@ -104,11 +107,12 @@ export async function openPostgres(options: OpenOptions): Promise<SharedDatabase
     throw asFailure(cause, url)
   }
   if (!alone) await client.end()
-  const postgres = connectedEngine(connection, engine)
+  const postgres = connectedEngine(connection, { onFatal: throwUncaught, ...given, isPooled })
   const database = {
     ...postgresDatabase(postgres),
     elect: (candidate: Candidate) => elect(postgres, candidate),
     look: () => look(postgres, now, clocksApartMs),
+    isPooled,
   }
   if (!alone) return database
   let isClosing = false
@@ -126,9 +130,19 @@ export async function openPostgres(options: OpenOptions): Promise<SharedDatabase
   }
 }
 
+/**
+ * Whether a pooler stands before the database. The server tells each client the number of the process that serves it, with which
+ * the client could cancel a statement. A pooler tells its clients a number of its own.
+ */
+async function hasPooler(client: pg.Client): Promise<boolean> {
+  const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid')
+  return rows[0]?.pid !== (client as pg.Client & { processID: number | null }).processID
+}
+
 function connectedEngine(connection: pg.ClientConfig, options: EngineOptions): Engine {
+  const settings = options.isPooled === false ? TRANSACTION : {}
   const poolOf = (max: number, answerMs = ANSWER_MS): pg.Pool => {
-    const pool = new driver.Pool({ ...connection, max, query_timeout: answerMs, Client })
+    const pool = new driver.Pool({ ...connection, ...settings, max, query_timeout: answerMs, Client })
     // When a connection breaks, the query on it reports that. A connection that is not in use is replaced when it is needed.
     pool.on('error', ignore)
     pool.on('connect', (made) => made.on('error', ignore))

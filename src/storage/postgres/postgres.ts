@@ -2,17 +2,21 @@
  * The PostgreSQL engine.
  *
  * All commits that arrive in one turn of the event loop, or while a transaction is on its way, share the next transaction:
- * one pipeline of statements and one COMMIT, two round trips. When one of these commits is refused, nothing of the group is
- * stored: the commits before it run again, then that commit alone, then the commits after it. Their order stays that of arrival.
+ * one pipeline of statements that ends with COMMIT, one round trip. The server itself counts the rows of each guarded change:
+ * where the count is wrong, the statement fails, and the server skips all that follows, COMMIT too. When one of these commits is
+ * refused, nothing of the group is stored: the commits before it run again, then that commit alone, then the commits after it.
+ * Their order stays that of arrival.
  *
- * Statements have no names and the session has no state, so that a pooler may give each transaction another connection.
+ * The server keeps each statement under a name, and settings belong to the session. Behind a pooler, which may give each
+ * transaction another connection, statements have no names and settings belong to the transaction.
  *
- * What may go wrong: the connection is lost after COMMIT was sent, and the answer with it. The caller gets `unknown_outcome`. A
+ * What may go wrong: the connection is lost before the answer has come. The caller gets `unknown_outcome`. A
  * worker must end, because what it holds in memory may differ from the database: its next start reads the truth and looks up
  * what was on its way, as after a crash. A process that is not the worker passes that failure to its client: when the client asks
  * again, the key of the request finds what was stored.
  */
 import { strict as assert } from 'node:assert'
+import { createHash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { SQLWrapper } from 'drizzle-orm'
 import type pg from 'pg'
@@ -30,10 +34,12 @@ import {
   rejectAll,
   StaleWrite,
 } from '../database.ts'
-import { type PipelineStatement, runPipeline } from './pipeline.ts'
+import { type PipelineAnswer, type PipelineStatement, runPipeline } from './pipeline.ts'
 import { compile, encodeValue, types } from './translation.ts'
 
 export interface EngineOptions extends FatalOptions {
+  /** Whether a pooler stands before the database. Default: true, which is right for both. */
+  isPooled?: boolean
   /**
    * False for a process that keeps nothing in memory of what it has committed. As long as it is not the worker, it goes on after
    * a COMMIT of unknown outcome. Default: true.
@@ -53,7 +59,7 @@ interface Step extends PipelineStatement {
 type Outcome =
   | { kind: 'stored'; touched: number[] }
   /** Nothing is stored. `member` is the commit at fault; undefined where the reason lies in none of the commits. */
-  | { kind: 'refused'; member: number | undefined; error: unknown; isLost?: boolean }
+  | { kind: 'refused'; member: number | undefined; error: unknown }
   /** Nothing is stored: another transaction was in the way. */
   | { kind: 'again'; error: unknown }
   /** COMMIT gave no clear answer: all is stored, or nothing. */
@@ -63,6 +69,9 @@ type Outcome =
 
 /** Most commits that share a transaction: while one commit waits, the locks of all are held. */
 const GROUP_MAX = 100
+
+/** Most reads that share a round trip of one connection: the last of them waits for all others. */
+const READS_MAX = 8
 
 /** How often a transaction is tried while others are in its way, and how long it waits at most before the second try. */
 const TRIES = 8
@@ -74,14 +83,14 @@ const IDLE_MS = 2_000
 /** After this long a transaction stops waiting for a lock and is tried again: a waiting one keeps the lease from renewal. */
 const LOCK_MS = 1_000
 
+/** The settings of each transaction. */
+export const TRANSACTION = { idle_in_transaction_session_timeout: IDLE_MS, lock_timeout: LOCK_MS }
+
 /** SERIALIZABLE is a second safeguard. The first is in the guarded changes of each commit. */
-const BEGIN: PipelineStatement[] = [
-  { text: 'begin isolation level serializable', values: [] },
-  {
-    text: `select set_config('idle_in_transaction_session_timeout', '${IDLE_MS}', true), set_config('lock_timeout', '${LOCK_MS}', true)`,
-    values: [],
-  },
-]
+const BEGIN: PipelineStatement = { text: 'begin isolation level serializable', values: [] }
+const COMMIT: PipelineStatement = { text: 'commit', values: [] }
+const settings = Object.entries(TRANSACTION).map(([name, value]) => `set_config('${name}', '${value}', true)`)
+const SET: PipelineStatement = { text: `select ${settings.join(', ')}`, values: [] }
 
 export interface Connections {
   reads: pg.Pool
@@ -96,13 +105,16 @@ export type Engine = ReturnType<typeof engineOver>
 
 export const engineOver = (
   connections: Connections,
-  { onFatal, endsOnUnknown = true, random = Math.random }: EngineOptions,
+  { onFatal, endsOnUnknown = true, isPooled = true, random = Math.random }: EngineOptions,
 ) => ({
   ...connections,
   onFatal,
   endsOnUnknown,
+  isPooled,
   random,
   queue: [] as Member[],
+  /** The reads of this turn of the event loop. */
+  asked: [] as Asked[],
   running: undefined as Promise<void> | undefined,
   closing: undefined as Promise<unknown> | undefined,
   /** Why the engine refuses all work; undefined as long as it works. */
@@ -136,22 +148,56 @@ async function read<S extends SQLWrapper>(engine: Engine, statement: S): Promise
   assertOpen(engine)
   const { text, values } = sendable(statement)
   assert(/^\s*(select|with)\b/i.test(text), 'a query only reads; writes are changes of a commit')
-  const { rows, fields } = await engine.reads
-    .query<unknown[]>({ text, values, types, rowMode: 'array' })
-    .catch((error: unknown) => {
-      throw ownFault(error) ?? unavailable(error)
-    })
+  const { columns, rows } = await new Promise<PipelineAnswer>((resolve, reject) => {
+    const name = engine.isPooled ? undefined : nameOf(text)
+    if (engine.asked.push({ text, values, name, resolve, reject }) === 1) setImmediate(() => readAsked(engine))
+  })
   const readRow = rowReader(
     statement,
-    fields.map(({ name }) => camelCase(name)),
+    columns.map(({ name }) => camelCase(name)),
   )
-  return rows.map(readRow) as RowOf<S>[]
+  const parsers = columns.map(({ dataTypeID }) => types.getTypeParser(dataTypeID, 'text'))
+  return rows.map((row) =>
+    readRow(row.map((text, column) => (text === null ? null : parsers[column]?.(text)))),
+  ) as RowOf<S>[]
+}
+
+/** A read that waits to be sent. */
+interface Asked extends PipelineStatement {
+  resolve(answer: PipelineAnswer): void
+  reject(error: unknown): void
+}
+
+/** Sends the reads of one turn of the event loop: in one round trip, over as few connections as keep none waiting for many. */
+function readAsked(engine: Engine): void {
+  const asked = engine.asked.splice(0)
+  while (asked.length > 0) void readTogether(engine, asked.splice(0, READS_MAX))
+}
+
+async function readTogether(engine: Engine, asked: Asked[]): Promise<void> {
+  let client: pg.PoolClient
+  try {
+    client = await engine.reads.connect()
+  } catch (error) {
+    for (const { reject } of asked) reject(unavailable(error))
+    return
+  }
+  const { answers, error } = await runPipeline(client, asked, true)
+  const isAnswered = sqlState(error) !== undefined
+  client.release(error !== undefined && !isAnswered)
+  for (const [index, answer] of answers.entries()) asked[index]?.resolve(answer)
+  const [failed, ...others] = asked.slice(answers.length)
+  const own = ownFault(error)
+  failed?.reject(own ?? unavailable(error))
+  // Those behind a faulty one did not run.
+  if (own !== undefined && others.length > 0) return readTogether(engine, others)
+  for (const { reject } of others) reject(unavailable(error))
 }
 
 function enqueue(engine: Engine, changes: Change[]): number[] | Promise<number[]> {
   assertOpen(engine)
   if (changes.length === 0) return []
-  const steps = changes.map(({ statement, rows }) => ({ ...sendable(statement), rows }))
+  const steps = changes.map((change) => stepOf(engine, change))
   return new Promise((resolve, reject) => {
     engine.queue.push({ steps, resolve, reject })
     engine.running ??= run(engine)
@@ -229,7 +275,7 @@ async function runOnce(engine: Engine, group: Member[]): Promise<Outcome> {
   } catch (error) {
     return { kind: 'refused', member: undefined, error: unavailable(error) }
   }
-  const outcome = await transact(client, group, engine.fence)
+  const outcome = await transact(client, group, engine)
   client.release(!(await isClean(client, outcome)))
   return outcome
 }
@@ -240,50 +286,46 @@ function fail(engine: Engine, group: Member[], cause: unknown): void {
   if (engine.endsOnUnknown || engine.fence.length > 0) end(engine, failure)
 }
 
-/** Runs the statements of a group in a transaction. The caller rolls back a transaction that is not stored. */
-async function transact(client: pg.PoolClient, group: Member[], fence: PipelineStatement[]): Promise<Outcome> {
+/** Runs the statements of a group in a transaction, and commits it. The caller rolls back a transaction that is not stored. */
+async function transact(client: pg.PoolClient, group: Member[], { fence, isPooled }: Engine): Promise<Outcome> {
   const steps = group.flatMap(({ steps }) => steps)
-  const head = [...BEGIN, ...fence]
-  const { tags, error } = await runPipeline(client, [...head, ...steps])
-  const touched = tags.slice(head.length).map(rowsOf)
-  // The fence gave no row where its tag is not SELECT. Then the lease is lost, whatever the statements after the fence did.
-  if (fence.length > 0 && tags.length >= head.length && tags[head.length - 1] !== 'SELECT') return { kind: 'fenced' }
-  if (error !== undefined) {
-    if (isContended(error)) return { kind: 'again', error }
-    const own = tags.length < head.length ? undefined : ownFault(error)
-    const isLost = sqlState(error) === undefined
-    if (own === undefined) return { kind: 'refused', member: undefined, error: unavailable(error), isLost }
-    return { kind: 'refused', member: memberOf(group, touched.length).member, error: own }
+  const head = [BEGIN, ...(isPooled ? [SET] : []), ...fence]
+  const { answers, error } = await runPipeline(client, [...head, ...steps, COMMIT])
+  const tags = answers.map(({ tag }) => tag)
+  if (error === undefined) {
+    const touched = steps.map(({ rows }, step) => (rows === 'any' ? rowsOf(tags[head.length + step] ?? '') : rows))
+    return tags.at(-1) === 'COMMIT'
+      ? { kind: 'stored', touched }
+      : { kind: 'unknown', error: new Error(`COMMIT was answered by ${tags.at(-1)}`) }
   }
-  const stale = steps.findIndex(({ rows }, index) => touched[index] === undefined || !isExpected(rows, touched[index]))
-  if (stale >= 0) {
-    const { member, index } = memberOf(group, stale)
-    const error = touched[stale] === undefined ? returned() : new StaleWrite(index)
-    return { kind: 'refused', member, error }
+  if (isContended(error)) return { kind: 'again', error }
+  // An error of the connection may come after COMMIT has run, and so may one with which the server answers COMMIT.
+  if (sqlState(error) === undefined || tags.length >= head.length + steps.length) return { kind: 'unknown', error }
+  if (tags.length < head.length) {
+    return isMiscounted(error)
+      ? { kind: 'fenced' }
+      : { kind: 'refused', member: undefined, error: unavailable(error) }
   }
-  return commit(client, touched as number[])
+  const { member, index } = memberOf(group, tags.length - head.length)
+  if (isMiscounted(error)) return { kind: 'refused', member, error: new StaleWrite(index) }
+  const own = ownFault(error)
+  return own === undefined
+    ? { kind: 'refused', member: undefined, error: unavailable(error) }
+    : { kind: 'refused', member, error: own }
 }
 
-const isExpected = (rows: RowCount, touched: number): boolean => rows === 'any' || rows === touched
+/** Has the server count the rows of a statement. Where there are more or fewer, it fails with an error that says so. */
+export const counted = (text: string, rows: number): string =>
+  `with counted as (${text}) select case count(*) when ${rows} then 1 else ('${MISCOUNTED}' || count(*))::int end from counted`
 
-const returned = () => new TypeError('a change returns no rows: commit it, then query')
+const MISCOUNTED = 'quayside counted '
 
-async function commit(client: pg.PoolClient, touched: number[]): Promise<Outcome> {
-  const { tags, error } = await runPipeline(client, [{ text: 'commit', values: [] }])
-  if (isEndedIdle(error)) return { kind: 'refused', member: undefined, error: unavailable(error), isLost: true }
-  if (error !== undefined) return isContended(error) ? { kind: 'again', error } : { kind: 'unknown', error }
-  const [tag] = tags
-  if (tag === 'COMMIT') return { kind: 'stored', touched }
-  const answer = new Error(`COMMIT was answered by ${tag}`)
-  // The server answers COMMIT with ROLLBACK when the transaction has failed. `pg` does not make an error of that answer.
-  if (tag === 'ROLLBACK') return { kind: 'refused', member: undefined, error: unavailable(answer) }
-  return { kind: 'unknown', error: answer }
-}
+const isMiscounted = (error: unknown): boolean => sqlState(error) === '22P02' && messageOf(error).includes(MISCOUNTED)
 
 /** Rolls back what is not stored. @returns false for a connection that no other transaction may use */
 async function isClean(client: pg.PoolClient, outcome: Outcome): Promise<boolean> {
   if (outcome.kind === 'stored') return true
-  if (outcome.kind === 'unknown' || (outcome.kind === 'refused' && outcome.isLost)) return false
+  if (outcome.kind === 'unknown') return false
   const { error } = await runPipeline(client, [{ text: 'rollback', values: [] }])
   return error === undefined
 }
@@ -298,16 +340,34 @@ function memberOf(group: Member[], step: number): { member: number; index: numbe
   throw new RangeError(`no member of the group has step ${step}`)
 }
 
-/** The number of rows in a command tag: `UPDATE 1`, `INSERT 0 1`. Undefined for a statement that gives rows. */
-function rowsOf(tag: string): number | undefined {
-  const match = /^(?:INSERT \d+|UPDATE|DELETE) (\d+)$/.exec(tag)
-  return match ? Number(match[1]) : undefined
-}
+/** The number of rows in a command tag: `UPDATE 1`, `INSERT 0 1`. */
+const rowsOf = (tag: string): number => Number(tag.split(' ').at(-1))
 
 function sendable(statement: SQLWrapper): PipelineStatement {
   const { sql, params } = compile(statement)
   return { text: sql, values: params.map(encodeValue) }
 }
+
+/** @throws TypeError for a statement that returns rows */
+function stepOf({ isPooled }: Engine, { statement, rows }: Change): Step {
+  const { text, values } = sendable(statement)
+  if (/^\s*select\b|\breturning\b/i.test(text)) throw new TypeError('a change returns no rows: commit it, then query')
+  const whole = rows === 'any' ? text : counted(`${text} returning 1`, rows)
+  return { text: whole, values, rows, name: isPooled ? undefined : nameOf(whole) }
+}
+
+/** Names are made of the texts: also where a pooler comes to stand before the database, no name means another statement. */
+function nameOf(text: string): string | undefined {
+  const known = names.get(text)
+  if (known !== undefined || names.size >= NAMES_MAX) return known
+  const name = createHash('sha256').update(text).digest('base64url').slice(0, 32)
+  names.set(text, name)
+  return name
+}
+
+const names = new Map<string, string>()
+/** A connection keeps so many statements at most: far more than are in use. Others have no name. */
+const NAMES_MAX = 1_000
 
 /** The code of an error that the server answered; undefined for an error of the connection. */
 const sqlState = (error: unknown): string | undefined => {
@@ -317,9 +377,6 @@ const sqlState = (error: unknown): string | undefined => {
 
 /** Whether the server took a transaction back because another was in its way. `40003` is left out: its outcome is unknown. */
 const isContended = (error: unknown): boolean => ['40001', '40P01', '55P03'].includes(sqlState(error) ?? '')
-
-/** Whether the server ended the transaction because no COMMIT came in time: this process was paused. */
-const isEndedIdle = (error: unknown): boolean => sqlState(error) === '25P03'
 
 /** Errors of one statement, by the class of their code. All others are about the server or the connection. */
 const STATEMENT_FAULTS = ['0A', '21', '22', '23', '42', '54']
