@@ -45,7 +45,7 @@ import type { Log } from './log.ts'
 import { createMetrics } from './observe/metrics.ts'
 import { readStatus } from './observe/status.ts'
 import { createTail } from './observe/tail.ts'
-import type { Ordering, OrderingPolicy } from './ordering/context.ts'
+import type { Ordering, OrderingPolicy, WorkerName } from './ordering/context.ts'
 import { storeOfWorker, supplierOfWorker } from './processes/acting.ts'
 import { databaseWith, receiveWith } from './processes/crash-points.ts'
 import { oneOfProcesses, onlyProcess } from './processes/processes.ts'
@@ -181,20 +181,46 @@ async function openBase({ config, log: written, onFatal: reportFatal, role = 'al
   const at = registeredAt()
   const newId = createIds(now, pooledRandomBytes)
   const file = databaseFileOf(config.dataDir)
-  const { db: opened, elect, look } = await openForService(config, { now, onFatal, mustExist: true, held: open.held })
+  const place = await openForService(config, { now, onFatal, mustExist: true, held: open.held })
+  const { db: opened, elect, look, others } = place
   open.db = opened
   const db = databaseWith(at, opened)
   const tickMs = config.ordering.tickSeconds * 1_000
   const owner = `${hostname()}:${process.pid}:${newId().slice(-8)}`
   const supplierUrl = config.supplier.baseUrl
-  const processes = elect ? oneOfProcesses({ db, elect, owner, supplierUrl, now, monotonic, log, tickMs }) : onlyProcess
+  const tell = others?.tell ?? onlyProcess.tell
+  const processes = elect
+    ? oneOfProcesses({ db, elect, tell, owner, supplierUrl, now, monotonic, log, tickMs })
+    : onlyProcess
   log.info('database.opened', { file: placeName(config) })
+  if (others?.isPooled) log.info('database.pooled', { detail: POOLED })
   if (fileSystemOf(fileSystemType(path.dirname(file))).use === 'doubtful') log.warn('database.on_fuse', { file })
   const { vault, keys } = await openKeys({ config, db, now, newId, log, at })
   const marker = elect ? undefined : openMarker(file)
   if (marker) await recogniseRestore({ db, marker, now, newId, log, stores: config.stores })
-  return { config, role, onFatal, tail, log, at, newId, file, db, elect, look, owner, processes, vault, keys, marker }
+  return {
+    config,
+    role,
+    onFatal,
+    tail,
+    log,
+    at,
+    newId,
+    file,
+    db,
+    elect,
+    look,
+    others,
+    owner,
+    processes,
+    vault,
+    keys,
+    marker,
+  }
 }
+
+const POOLED = 'statements have no names, and the worker looks four times a second'
+
 type Base = Awaited<ReturnType<typeof openBase>>
 type Metrics = ReturnType<typeof createMetrics>
 
@@ -248,6 +274,7 @@ function openRuntime(base: Base, { supplier, stores }: Partners, metrics: Metric
       countProcessed: (state) => metrics.count('deliveries_processed', { state }),
       timeKeys: (ms) => metrics.time('order_to_keys_seconds', ms),
       askSweep: processes.askSweep,
+      tell: processes.tell,
       ...(at && { at }),
     },
   })
@@ -414,6 +441,11 @@ function startWork({ base, runtime, tools }: Parts, calls: Faces['calls']): Jobs
   const { config, elect } = base
   const { webhooks, backups } = tools.context
   const look = elect && (() => lookForWork(runtime.ordering, calls.begin))
+  base.others?.listen((what) => {
+    const isWorker = (name: string): name is WorkerName => name in runtime.work
+    if (isWorker(what)) runtime.wake(what)
+    else if (look && !runtime.isStopping()) void look().catch(() => undefined)
+  })
   return startJobs({ config, runtime, webhooks, backups, lookForWork: look, wakeAlerts: tools.wakeAlerts })
 }
 

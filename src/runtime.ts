@@ -89,6 +89,8 @@ export interface Hooks {
   mayWake?: boolean
   /** Whether this process is the worker, where several share the database. Default: it is, because there is no other. */
   acts?: Acts
+  /** Wakes the worker of that name in the process that is the worker. */
+  tell?: (worker: WorkerName) => void
   /** Asks the process that is the worker for a sweep. */
   askSweep?: () => Promise<void>
 }
@@ -103,7 +105,8 @@ export async function startRuntime(parts: RuntimeParts) {
   let workers: Record<WorkerName, Worker> | undefined
   const wake = (name: WorkerName, store?: string): void => {
     if (name === 'place') passSlowFirsts(flows.ordering)
-    if (hooks.mayWake !== false && acts()) workers?.[name].wake(store)
+    if (!acts()) hooks.tell?.(name)
+    else if (hooks.mayWake !== false) workers?.[name].wake(store)
   }
   const flows = await openFlows(parts, { wake, count: hourly.count, signal: halt.signal })
   const { ordering, catalogue, inbox, syncs, sweeps } = flows

@@ -25,6 +25,7 @@ interface Standing {
   /** Whether this process is the worker now. */
   acts: () => boolean
   absentSince: () => number | null
+  tell: (what: string) => void
 }
 
 type Parts = Pick<Context, 'db' | 'vault' | 'now' | 'monotonic' | 'newId' | 'log'>
@@ -63,7 +64,7 @@ export const leavingToWorker = (
         const message = `no process has been the worker since ${new Date(since).toISOString()}: nothing was done`
         throw new Failure('unavailable', message, { reason: 'no_worker' })
       }
-      const answer = await ask(parts, one.name, call)
+      const answer = await ask(parts, one.name, call, worker.tell)
       // The call is done, even if this process cannot read now what the worker has changed.
       await ended().catch((error: unknown) => warn(parts, error))
       return answer
@@ -75,7 +76,7 @@ const needsWorker = ({ needsWorker: needs }: Operation, call: Parameters<Operati
   typeof needs === 'function' ? needs(call) : needs === true
 
 /** Leaves a call to the worker. @throws its Failure; `unavailable`: no worker began the call; `unknown_outcome`: none ended it */
-async function ask(parts: Parts, operation: string, call: Call<unknown, unknown>) {
+async function ask(parts: Parts, operation: string, call: Call<unknown, unknown>, tell: Standing['tell']) {
   const { db, vault, now, monotonic, newId } = parts
   const id = newId()
   const { file: _file, caller, ...question } = call
@@ -83,6 +84,7 @@ async function ask(parts: Parts, operation: string, call: Call<unknown, unknown>
   const passed = { ...question, caller: { ...caller, scopes: [...caller.scopes] } }
   const { ciphertext, keyId } = vault.seal(place(id, 0), JSON.stringify(passed))
   await db.commit([insertWorkerCall({ id, operation, askedAt: now(), question: ciphertext, keyId })])
+  tell('calls')
   // From here on a worker may begin the call. A failed query shows nothing about the call, so the loop goes on.
   const answer = async (ms: number): Promise<Answer | undefined> => {
     for (const until = monotonic() + ms; monotonic() < until; ) {

@@ -53,6 +53,8 @@ export interface Processes {
     resume: () => Promise<unknown>
     begin: () => void
   }): Promise<void>
+  /** Tells the worker what this process has stored for it: a worker of its workers, or anything else to be looked for. */
+  tell(what: string): void
   withdraw(): void
   /** Gives up the lease, so that another process can be the worker. Called when the worker has ended its work. */
   end(): Promise<void>
@@ -70,6 +72,7 @@ const NONE: Suspects = { clock: false, secret: false }
 
 interface Parts extends AddressParts {
   elect: NonNullable<ServiceDatabase['elect']>
+  tell: Processes['tell']
   owner: string
   log: Log
 }
@@ -83,12 +86,13 @@ export const onlyProcess: Processes = {
   askSweep: async () => undefined,
   tick: async () => undefined,
   lead: async () => undefined,
+  tell: () => undefined,
   withdraw: () => undefined,
   end: async () => undefined,
 }
 
 export function oneOfProcesses(parts: Parts): Processes {
-  const { db, elect, owner, now, monotonic, log, tickMs } = parts
+  const { db, elect, tell, owner, now, monotonic, log, tickMs } = parts
   const freshMs = silentAfterMs(tickMs)
   const startedAt = monotonic()
   const halt = new AbortController()
@@ -166,6 +170,7 @@ export function oneOfProcesses(parts: Parts): Processes {
       acting = true
       begin()
     },
+    tell,
     withdraw: () => halt.abort(),
     end: async () => {
       await lease?.release()

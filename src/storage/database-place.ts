@@ -65,6 +65,8 @@ export interface ServiceDatabase {
   elect?: SharedDatabase['elect']
   /** Asks the server whether it answers and takes commits; absent where there is no server. */
   look?: SharedDatabase['look']
+  /** What processes tell each other; absent where there is no other process. */
+  others?: Pick<SharedDatabase, 'tell' | 'listen' | 'isPooled'>
 }
 
 /** Opens the database that a service works with, and brings its tables up to date. @throws Failure as `openAlone` does */
@@ -80,7 +82,7 @@ export async function openForService(place: DatabasePlace, options: OpenAloneOpt
       throw error
     })
     const db = await usable(await opened)
-    return { db: { ...db, close: () => db.close().finally(held.free) }, elect: db.elect, look: db.look }
+    return { db: { ...db, close: () => db.close().finally(held.free) }, elect: db.elect, look: db.look, others: db }
   } catch (error) {
     held.free()
     throw error

@@ -48,7 +48,12 @@ async function openProcesses({
     return answer(call)
   }
   const operation = { name: 'rotate', needsWorker: true, handle } as unknown as Operation
-  const [left] = leavingToWorker({ ...parts, db: cuttable }, [operation], { acts: () => false, absentSince }, ended)
+  const [left] = leavingToWorker(
+    { ...parts, db: cuttable },
+    [operation],
+    { acts: () => false, absentSince, tell: () => undefined },
+    ended,
+  )
   const calls = performCalls({ ...parts, db: database }, [operation])
   return { proxy, clock, calls, end, ask: (call: object = CALL) => left?.handle(call as never) }
 }
@@ -74,7 +79,12 @@ async function openPair(
   const operations = Object.entries(handles).map(
     ([name, handle]) => ({ name, handle, needsWorker }) as unknown as Operation,
   )
-  const left = leavingToWorker(parts, operations, { acts: () => acts, absentSince: () => null }, ended)
+  const left = leavingToWorker(
+    parts,
+    operations,
+    { acts: () => acts, absentSince: () => null, tell: () => undefined },
+    ended,
+  )
   return {
     clock,
     looks,

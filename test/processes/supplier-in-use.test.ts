@@ -103,7 +103,7 @@ test('a process that got the lease after another address had come into use gives
     return lease
   }
   const log = { info: () => undefined, warn: () => undefined, error: () => undefined }
-  const parts = { db, elect, owner: 'one', supplierUrl: ONE, now, monotonic, log, tickMs: 2_000 }
+  const parts = { db, elect, tell: () => undefined, owner: 'one', supplierUrl: ONE, now, monotonic, log, tickMs: 2_000 }
   const one = oneOfProcesses(parts)
   const begun = one.lead({
     prepare: async () => void steps.push('prepared'),

@@ -296,34 +296,16 @@ describe.runIf(hasPostgres)('the lease of the worker', () => {
     ])
   })
 
-  test('stays where another process has stopped before its COMMIT, with a row that its holder waits for', async () => {
-    const url = await postgresUrl()
-    const proxy = await openProxy(url)
-    const web = (await openPostgresDatabase(proxy.url, { endsOnUnknown: false })).database
-    await web.commit([insert('b')])
-    const one = await candidate('one', url)
-    await one.elected
-    proxy.fate = { at: COMMIT, how: 'keep back' }
-    const [stopped] = await Promise.allSettled([
-      web.commit([insert('a')]),
-      until('the COMMIT', () => proxy.fate === undefined).then(() => one.database.commit([insert('a')])),
-    ])
-    // The server ended its transaction: it is known that nothing is stored.
-    expect(stopped).toMatchObject({ reason: { code: 'unavailable' } })
-    expect(await namesIn(one.database)).toEqual(['a', 'b'])
-    expect([one.lease()?.isHeld(), one.fatal]).toEqual([true, []])
-  })
-
-  test('stays with a holder that was paused before its COMMIT: nothing of it is stored, and it goes on', async () => {
+  test('lets nothing be stored that its holder sent before, and that comes after another process has it', async () => {
     const url = await postgresUrl()
     const proxy = await openProxy(url)
     const one = await candidate('one', proxy.url)
     await one.elected
-    proxy.fate = { at: COMMIT, how: 'keep back' }
+    const taken = () => run(url, "update worker_lease set owner = 'two', epoch = epoch + 1")
+    proxy.fate = { at: COMMIT, how: 'hold', meanwhile: taken }
     await expect(one.database.commit([insert('a')])).rejects.toMatchObject({ code: 'unavailable' })
-    await one.database.commit([insert('b')])
-    expect(await namesIn(one.database)).toEqual(['b'])
-    expect([one.lease()?.isHeld(), one.fatal]).toEqual([true, []])
+    expect(await namesIn((await openPostgresDatabase(url)).database)).toEqual([])
+    expect(one.fatal).toHaveLength(1)
   })
 
   test('ends with a COMMIT of unknown outcome, also for a process that such a one did not end before', async () => {

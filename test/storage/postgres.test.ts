@@ -48,8 +48,8 @@ const options = (url: string): OpenOptions => ({
   },
 })
 
-async function throughProxy(engine: { endsOnUnknown?: boolean } = {}) {
-  const url = await postgresUrl()
+async function throughProxy(engine: { endsOnUnknown?: boolean } = {}, given?: string) {
+  const url = given ?? (await postgresUrl())
   const proxy = await openProxy(url)
   const { database, fatal } = await openPostgresDatabase(proxy.url, engine)
   // The first connections take round trips of their own.
@@ -60,12 +60,11 @@ async function throughProxy(engine: { endsOnUnknown?: boolean } = {}) {
 }
 
 describe.runIf(hasPostgres)('a commit', () => {
-  test('takes two round trips, whatever its length', async () => {
+  test('takes one round trip, whatever its length', async () => {
     const { proxy, database } = await throughProxy()
     await database.commit(Array.from({ length: 30 }, (_, n) => insert(`n${n}`)))
-    expect(proxy.trips).toHaveLength(2)
-    expect(proxy.trips[0]).toContain('begin isolation level serializable')
-    expect(proxy.trips[1]).toContain('commit')
+    expect(proxy.trips).toHaveLength(1)
+    expect(proxy.trips[0]).toMatch(/begin isolation level serializable.*commit/s)
   })
 
   test('shares its transaction with the others of one turn', async () => {
@@ -148,31 +147,72 @@ describe.runIf(hasPostgres)('a commit', () => {
     expect(timers()).toBeLessThanOrEqual(before + 1)
   })
 
-  test('has no names for its statements and sets nothing for its session', async () => {
-    const { proxy, database } = await throughProxy()
-    await database.commit([insert('a')])
-    await database.query(build.select().from(settings).where(eq(settings.name, 'a')))
-    const text = proxy.trips.join('\n')
-    // A message that parses a statement begins with P, its length, and the name, which is empty.
-    expect(text.match(/P[\0-\xff]{4}\0(begin|set local|insert|commit|select)/g)).toHaveLength(5)
-    expect(text).not.toMatch(/\bset (?!local)/)
+  /** What is sent by a commit and a read, each made twice. */
+  async function sentTwice(url: string): Promise<string> {
+    const { proxy, database } = await throughProxy(undefined, url)
+    for (const name of ['a', 'b']) {
+      await database.commit([insert(name)])
+      await database.query(build.select().from(settings).where(eq(settings.name, name)))
+    }
+    return proxy.trips.join('\n')
+  }
+  // A message that parses a statement begins with P, its length, and the name.
+  const parsed = (text: string, name: string) =>
+    [...text.matchAll(new RegExp(`P[\\0-\\xff]{4}${name}\\0(begin|with|select|commit)`, 'g'))].map(([, word]) => word)
+
+  test('has its statements kept by the server under names', async () => {
+    const text = await sentTwice(await postgresUrl())
+    expect(parsed(text, '[\\w-]{32}')).toEqual(['with', 'select'])
+    expect(parsed(text, '')).toEqual(['begin', 'commit', 'begin', 'commit'])
+  })
+
+  test.runIf(hasPooler)(
+    'through a pooler has no names for its statements and sets nothing for its session',
+    async () => {
+      const text = await sentTwice(pooled(await postgresUrl()))
+      expect(parsed(text, '[\\w-]{32}')).toEqual([])
+      const each = ['begin', 'select', 'with', 'commit', 'select']
+      expect(parsed(text, '')).toEqual([...each, ...each])
+      expect(text).not.toMatch(/\bset /)
+    },
+  )
+
+  test.runIf(hasPooler)('finds out whether a pooler stands before the database', async () => {
+    const url = await postgresUrl()
+    const found = async (address: string) => (await openPostgresDatabase(address)).database.isPooled
+    expect([await found(url), await found(pooled(url))]).toEqual([false, true])
+  })
+
+  test('that the server refuses when its statement is new is made again under the same name', async () => {
+    const { database } = await throughProxy()
+    for (let n = 0; n < 2; n += 1) {
+      await expect(database.commit([countUp('absent', 1)])).rejects.toBeInstanceOf(StaleWrite)
+    }
+    await database.commit([insert('counter', '1')])
+    expect(await database.commit([countUp('counter', 1)])).toEqual([1])
+  })
+})
+
+describe.runIf(hasPostgres)('what one process tells', () => {
+  test('is heard by the others at once, and again after their connection was lost', async () => {
+    const url = await postgresUrl()
+    const [one, other] = [(await openPostgresDatabase(url)).database, (await openPostgresDatabase(url)).database]
+    let heard: string[] = []
+    other.listen((what) => heard.push(what))
+    const tells = async (what: string) => {
+      heard = []
+      await until(`${what} to be heard`, () => {
+        one.tell(what)
+        return heard.includes(what)
+      })
+    }
+    await tells('place')
+    await run(url, "select pg_terminate_backend(pid) from pg_stat_activity where query = 'listen quayside'")
+    await tells('inbox')
   })
 })
 
 describe.runIf(hasPostgres)('a connection that is lost', () => {
-  test.each<Fate['how']>(['cut before', 'cut after'])(
-    'before COMMIT (%s the server has the statements) stores nothing, says so, and another one takes its place',
-    async (how) => {
-      const { proxy, database, direct, fatal } = await throughProxy()
-      proxy.fate = { at: 'begin', how }
-      const outcomes = await Promise.allSettled([database.commit([insert('a')]), database.commit([insert('b')])])
-      expect(outcomes).toMatchObject([{ reason: { code: 'unavailable' } }, { reason: { code: 'unavailable' } }])
-      await database.commit([insert('c')])
-      expect(await namesIn(direct)).toEqual(['c'])
-      expect(fatal).toEqual([])
-    },
-  )
-
   test.each<Fate['how']>(['cut before', 'cut after'])(
     'at COMMIT (%s the server has it) is an unknown outcome, and the last',
     async (how) => {
@@ -213,18 +253,6 @@ describe.runIf(hasPostgres)('a connection that is lost', () => {
 })
 
 describe.runIf(hasPostgres)('COMMIT', () => {
-  test('that answers ROLLBACK has stored nothing, and says so', async () => {
-    const { proxy, database, direct, fatal } = await throughProxy()
-    proxy.fate = { at: COMMIT, how: 'fail the transaction' }
-    const refused = await database.commit([insert('a')]).catch((error: Error) => error)
-    expect(refused).toMatchObject({ code: 'unavailable' })
-    expect((refused as Error).cause).toMatchObject({ message: 'COMMIT was answered by ROLLBACK' })
-    expect(await namesIn(direct)).toEqual([])
-    expect(fatal).toEqual([])
-    await database.commit([insert('b')])
-    expect(await namesIn(direct)).toEqual(['b'])
-  })
-
   test('that the server refuses because another process was faster is tried again, and is no unknown outcome', async () => {
     const { proxy, database, direct, fatal } = await throughProxy()
     await database.commit([insert('x', 'old'), insert('y', '')])

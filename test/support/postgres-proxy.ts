@@ -20,7 +20,7 @@ export interface PostgresProxy {
 
 export interface Fate {
   at: string
-  how: 'cut before' | 'cut after' | 'fail the transaction' | 'keep back' | 'hold'
+  how: 'cut before' | 'cut after' | 'keep back' | 'hold'
   /** Of what is held: it is passed on after this. */
   meanwhile?: () => Promise<unknown>
 }
@@ -63,15 +63,6 @@ export async function openProxy(target: string): Promise<PostgresProxy> {
       if (fate === 'keep back') return
       if (fate === 'cut before') return client.destroy()
       if (fate === 'cut after') onAnswer = () => client.destroy()
-      if (fate === 'fail the transaction') {
-        const pass = onAnswer
-        onAnswer = (answer) => {
-          if (!answer.toString('latin1').endsWith(READY_AFTER_FAILURE)) return
-          onAnswer = pass
-          server.write(piece)
-        }
-        return server.write(simpleQuery('select 1 / 0'))
-      }
       return server.write(piece)
     })
   })
@@ -98,15 +89,4 @@ export async function openProxy(target: string): Promise<PostgresProxy> {
     },
   }
   return proxy
-}
-
-/** How the message begins and ends that says that the transaction has failed, and that the server waits. */
-const READY_AFTER_FAILURE = 'Z\0\0\0\u0005E'
-
-/** A message of the protocol. */
-function simpleQuery(text: string): Buffer {
-  const body = Buffer.from(`${text}\0`)
-  const head = Buffer.from('Q\0\0\0\0')
-  head.writeInt32BE(body.length + 4, 1)
-  return Buffer.concat([head, body])
 }

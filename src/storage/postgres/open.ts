@@ -38,6 +38,10 @@ export interface SharedDatabase extends Database {
   look(): Promise<ServerState>
   /** Whether a pooler stands before the database. */
   isPooled: boolean
+  /** Tells the processes that listen what this one has stored. Does nothing behind a pooler, which gives a listener no connection. */
+  tell(what: string): void
+  /** Calls the function with what other processes tell, until the database is closed. What is told meanwhile may be lost. */
+  listen(heard: (what: string) => void): void
 }
 
 /** What a look at the server finds. */
@@ -108,11 +112,16 @@ export async function openPostgres(options: OpenOptions): Promise<SharedDatabase
   }
   if (!alone) await client.end()
   const postgres = connectedEngine(connection, { onFatal: throwUncaught, ...given, isPooled })
-  const database = {
-    ...postgresDatabase(postgres),
+  const { query, commit, close } = postgresDatabase(postgres)
+  const database: SharedDatabase = {
+    query,
+    commit,
     elect: (candidate: Candidate) => elect(postgres, candidate),
     look: () => look(postgres, now, clocksApartMs),
     isPooled,
+    tell: isPooled ? ignore : teller(postgres),
+    listen: (heard) => isPooled || void listen(connection, postgres, heard),
+    close,
   }
   if (!alone) return database
   let isClosing = false
@@ -152,6 +161,50 @@ function connectedEngine(connection: pg.ClientConfig, options: EngineOptions): E
 }
 
 const ignore = (): void => undefined
+
+const CHANNEL = 'quayside'
+
+/** How long a process that has told something waits before it tells more: what comes meanwhile is told together. */
+const TELL_MS = 10
+
+function teller(engine: Engine): SharedDatabase['tell'] {
+  const untold = new Set<string>()
+  let isTelling = false
+  const tellAll = async (): Promise<void> => {
+    isTelling = true
+    while (untold.size > 0) {
+      const told = [...untold].map((what) => `pg_notify('${CHANNEL}', '${what}')`)
+      untold.clear()
+      // What is not heard is found by the looks of the worker.
+      await ask(engine, `select ${told.join(', ')}`).catch(ignore)
+      await sleep(TELL_MS, undefined, { ref: false })
+    }
+    isTelling = false
+  }
+  return (what) => {
+    untold.add(what)
+    if (!isTelling) void tellAll()
+  }
+}
+
+/** How long a process waits before it listens again after its connection was lost. */
+const LISTEN_AGAIN_MS = 1_000
+
+/** Listens on a connection of its own, and on another one whenever it is lost. */
+async function listen(connection: pg.ClientConfig, engine: Engine, heard: (what: string) => void): Promise<void> {
+  while (engine.closing === undefined && engine.refusal === undefined) {
+    const client = new Client(connection)
+    const over = new Promise<void>((resolve) => client.on('end', resolve).on('error', () => resolve()))
+    client.on('notification', ({ payload = '' }) => heard(payload))
+    engine.listener = client
+    await client
+      .connect()
+      .then(() => client.query(`listen ${CHANNEL}`))
+      .then(() => over, ignore)
+    await client.end().catch(ignore)
+    await sleep(LISTEN_AGAIN_MS, undefined, { ref: false })
+  }
+}
 
 /**
  * Opens a database to look at it, whether or not a service runs on it. The database does not change.

@@ -71,7 +71,7 @@ type Outcome =
 const GROUP_MAX = 100
 
 /** Most reads that share a round trip of one connection: the last of them waits for all others. */
-const READS_MAX = 8
+const READS_MAX = 4
 
 /** How often a transaction is tried while others are in its way, and how long it waits at most before the second try. */
 const TRIES = 8
@@ -117,6 +117,8 @@ export const engineOver = (
   asked: [] as Asked[],
   running: undefined as Promise<void> | undefined,
   closing: undefined as Promise<unknown> | undefined,
+  /** The connection on which this process listens to others. */
+  listener: undefined as pg.Client | undefined,
   /** Why the engine refuses all work; undefined as long as it works. */
   refusal: undefined as string | undefined,
   /** What the server said when the last commit failed by no fault of its own; undefined once a commit is stored. */
@@ -207,7 +209,9 @@ function enqueue(engine: Engine, changes: Change[]): number[] | Promise<number[]
 /** Commits what is queued and ends the connections. Closing twice is harmless. */
 async function close(engine: Engine): Promise<void> {
   const { running, reads, commits, lease } = engine
-  engine.closing ??= Promise.resolve(running).then(() => Promise.all([reads.end(), commits.end(), lease.end()]))
+  engine.closing ??= Promise.resolve(running).then(() =>
+    Promise.all([reads.end(), commits.end(), lease.end(), engine.listener?.end()]),
+  )
   await engine.closing
 }
 
@@ -302,9 +306,7 @@ async function transact(client: pg.PoolClient, group: Member[], { fence, isPoole
   // An error of the connection may come after COMMIT has run, and so may one with which the server answers COMMIT.
   if (sqlState(error) === undefined || tags.length >= head.length + steps.length) return { kind: 'unknown', error }
   if (tags.length < head.length) {
-    return isMiscounted(error)
-      ? { kind: 'fenced' }
-      : { kind: 'refused', member: undefined, error: unavailable(error) }
+    return isMiscounted(error) ? { kind: 'fenced' } : { kind: 'refused', member: undefined, error: unavailable(error) }
   }
   const { member, index } = memberOf(group, tags.length - head.length)
   if (isMiscounted(error)) return { kind: 'refused', member, error: new StaleWrite(index) }
