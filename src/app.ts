@@ -182,41 +182,21 @@ async function openBase({ config, log: written, onFatal: reportFatal, role = 'al
   const newId = createIds(now, pooledRandomBytes)
   const file = databaseFileOf(config.dataDir)
   const place = await openForService(config, { now, onFatal, mustExist: true, held: open.held })
-  const { db: opened, elect, look, others } = place
+  const { db: opened, elect, others } = place
   open.db = opened
   const db = databaseWith(at, opened)
   const tickMs = config.ordering.tickSeconds * 1_000
   const owner = `${hostname()}:${process.pid}:${newId().slice(-8)}`
   const supplierUrl = config.supplier.baseUrl
-  const tell = others?.tell ?? onlyProcess.tell
-  const processes = elect
-    ? oneOfProcesses({ db, elect, tell, owner, supplierUrl, now, monotonic, log, tickMs })
-    : onlyProcess
+  const common = { db, owner, supplierUrl, now, monotonic, log, tickMs }
+  const processes = elect ? oneOfProcesses({ ...common, elect, tell: others?.tell ?? onlyProcess.tell }) : onlyProcess
   log.info('database.opened', { file: placeName(config) })
   if (others?.isPooled) log.info('database.pooled', { detail: POOLED })
   if (fileSystemOf(fileSystemType(path.dirname(file))).use === 'doubtful') log.warn('database.on_fuse', { file })
   const { vault, keys } = await openKeys({ config, db, now, newId, log, at })
   const marker = elect ? undefined : openMarker(file)
   if (marker) await recogniseRestore({ db, marker, now, newId, log, stores: config.stores })
-  return {
-    config,
-    role,
-    onFatal,
-    tail,
-    log,
-    at,
-    newId,
-    file,
-    db,
-    elect,
-    look,
-    others,
-    owner,
-    processes,
-    vault,
-    keys,
-    marker,
-  }
+  return { ...place, config, role, onFatal, tail, log, at, newId, file, db, owner, processes, vault, keys, marker }
 }
 
 const POOLED = 'statements have no names, and the worker looks four times a second'

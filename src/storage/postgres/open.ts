@@ -38,9 +38,9 @@ export interface SharedDatabase extends Database {
   look(): Promise<ServerState>
   /** Whether a pooler stands before the database. */
   isPooled: boolean
-  /** Tells the processes that listen what this one has stored. Does nothing behind a pooler, which gives a listener no connection. */
+  /** Notifies the processes that listen of what this one has stored. Does nothing behind a pooler: there none can listen. */
   tell(what: string): void
-  /** Calls the function with what other processes tell, until the database is closed. What is told meanwhile may be lost. */
+  /** Calls the function with what other processes say, until the database is closed. What they say while this one connects is lost. */
   listen(heard: (what: string) => void): void
 }
 
@@ -164,26 +164,26 @@ const ignore = (): void => undefined
 
 const CHANNEL = 'quayside'
 
-/** How long a process that has told something waits before it tells more: what comes meanwhile is told together. */
+/** The least time between two notifications: what comes meanwhile shares the next one. */
 const TELL_MS = 10
 
 function teller(engine: Engine): SharedDatabase['tell'] {
-  const untold = new Set<string>()
-  let isTelling = false
+  const waiting = new Set<string>()
+  let isBusy = false
   const tellAll = async (): Promise<void> => {
-    isTelling = true
-    while (untold.size > 0) {
-      const told = [...untold].map((what) => `pg_notify('${CHANNEL}', '${what}')`)
-      untold.clear()
-      // What is not heard is found by the looks of the worker.
-      await ask(engine, `select ${told.join(', ')}`).catch(ignore)
+    isBusy = true
+    while (waiting.size > 0) {
+      const calls = [...waiting].map((what) => `pg_notify('${CHANNEL}', '${what}')`)
+      waiting.clear()
+      // The looks of the worker find the rest.
+      await ask(engine, `select ${calls.join(', ')}`).catch(ignore)
       await sleep(TELL_MS, undefined, { ref: false })
     }
-    isTelling = false
+    isBusy = false
   }
   return (what) => {
-    untold.add(what)
-    if (!isTelling) void tellAll()
+    waiting.add(what)
+    if (!isBusy) void tellAll()
   }
 }
 

@@ -55,7 +55,7 @@ export function runPipeline(
   return new Promise((resolve) => {
     const answers: PipelineAnswer[] = []
     let columns: PipelineAnswer['columns'] = []
-    let rows: PipelineAnswer['rows'] = []
+    let rows: (string | null)[][] = []
     let wire: Wire | undefined
     /** The statements whose texts were sent. The server answers each that it has understood. */
     const parsing: PipelineStatement[] = []
