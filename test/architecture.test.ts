@@ -100,7 +100,7 @@ const budgets: Record<string, number> = {
   listings: 1_905,
   observe: 415,
   ordering: 8_470,
-  processes: 490,
+  processes: 492,
   reconciliation: 1_235,
   rehearsal: 180,
   sandbox: 3_680,
