@@ -82,7 +82,7 @@ const loadedWith = (file: string) =>
  * what a feature needs that was not there.
  */
 const budgets: Record<string, number> = {
-  root: 2_060,
+  root: 2_075,
   access: 385,
   alerts: 1_120,
   backup: 1_030,
@@ -100,11 +100,11 @@ const budgets: Record<string, number> = {
   listings: 1_905,
   observe: 415,
   ordering: 8_470,
-  processes: 492,
+  processes: 495,
   reconciliation: 1_235,
   rehearsal: 180,
   sandbox: 3_680,
-  storage: 8_430,
+  storage: 8_600,
   stores: 7_120,
   supplier: 2_930,
   vault: 380,
