@@ -27,6 +27,10 @@ export const limits = {
   storesOrder: { max: 1.2, says: 'time of a core for an order: many stores against one' },
   storesProbe: { max: 20, says: 'p99 of /livez with many stores, ms' },
   storesIdle: { max: 1.5, says: 'time of a core without orders: many stores against one' },
+  postgresDeliveries: { min: 0.8, says: 'deliveries on PostgreSQL against SQLite, the least shape' },
+  postgresOrders: { min: 0.5, says: 'orders on PostgreSQL against SQLite, the least shape' },
+  farOrderMs: { max: 40, says: 'milliseconds that an order takes longer with PostgreSQL a millisecond away' },
+  farBurst: { min: 0.8, says: 'orders at once with PostgreSQL a millisecond away against beside the service' },
   deliveryTrips: { max: 2, says: 'most round trips to PostgreSQL of a delivery' },
 } as const
 

@@ -10,9 +10,9 @@ const needs = runs ? '' : ' (skipped: it starts a dozen processes on PostgreSQL,
 test.skipIf(!runs)(`a delivery takes at most two round trips to PostgreSQL${needs}`, { timeout: 600_000 }, async () => {
   const amounts = { rounds: 1, deliveries: 256, orders: 4, counted: 3, restMs: 1_000 }
   const { ratios, figures } = await benchScale(() => {}, newPostgresUrl, amounts)
-  expect(missed(ratios)).toEqual([])
+  expect(missed({ deliveryTrips: ratios.deliveryTrips ?? Number.POSITIVE_INFINITY })).toEqual([])
   // BEGIN, the delivery and COMMIT in one trip, and what tells the worker.
-  const [statements] = (figures as Record<string, number[]>)['a delivery, alone'] ?? []
+  const [statements] = (figures as object as Record<string, number[]>)['a delivery, alone'] ?? []
   expect(statements).toBeGreaterThanOrEqual(3)
   expect(statements).toBeLessThanOrEqual(4)
 })

@@ -1,6 +1,7 @@
 /**
  * `npm run bench -- scale`: deliveries and orders a second with one process on SQLite, and with one, two and three on
- * PostgreSQL, by turns in one run; and what a delivery and an order send to PostgreSQL, counted at the wire.
+ * PostgreSQL, by turns in one run; what a delivery and an order send to PostgreSQL, counted at the wire; and what an order costs
+ * when PostgreSQL is a millisecond away.
  *
  * Every process is the program as it is installed, and each delivery is processed too. Rates of deliveries are by the times in
  * their rows: those of two loads are one.
@@ -56,8 +57,10 @@ export async function benchScale(
   const amounts = { ...AMOUNTS, ...given }
   const rates = await benchRates(say, newDatabase, amounts)
   const counts = await benchWire(say, newDatabase, amounts)
-  const ratios: Ratios = { deliveryTrips: counts.deliveryTrips }
-  return { ratios, rows: [...rates.rows, [''], ...counts.rows], figures: { ...rates.figures, ...counts.figures } }
+  const far = await benchFar(say, newDatabase, amounts)
+  const ratios: Ratios = { ...rates.ratios, deliveryTrips: counts.deliveryTrips, ...far.ratios }
+  const rows = [...rates.rows, [''], ...counts.rows, [''], ...far.rows]
+  return { ratios, rows, figures: { ...rates.figures, ...counts.figures, ...far.figures } }
 }
 
 async function benchRates(say: (text: string) => void, newDatabase: () => Promise<string>, amounts: Amounts) {
@@ -85,10 +88,11 @@ async function benchRates(say: (text: string) => void, newDatabase: () => Promis
   const eachOf = (rounds: Round[], what: 'deliveryMs' | 'orderMs') =>
     (rounds[0]?.[what] ?? []).map((_, place) => of(rounds, (round) => round[what][place] ?? Number.NaN))
   const [first] = shapes
-  const cell = (rounds: Round[], what: keyof Round['rates']): string => {
-    const rateOf = (list: Round[]) => of(list, ({ rates }) => rates[what])
-    return `${Math.round(rateOf(rounds))} ${(rateOf(rounds) / rateOf(first?.rounds ?? [])).toFixed(2)}`
-  }
+  const rateOf = (list: Round[], what: keyof Round['rates']) => of(list, ({ rates }) => rates[what])
+  const ratioOf = (list: Round[], what: keyof Round['rates']) => rateOf(list, what) / rateOf(first?.rounds ?? [], what)
+  const cell = (rounds: Round[], what: keyof Round['rates']): string =>
+    `${Math.round(rateOf(rounds, what))} ${ratioOf(rounds, what).toFixed(2)}`
+  const least = (what: keyof Round['rates']) => Math.min(...shapes.map(({ rounds }) => ratioOf(rounds, what)))
   const sum = (list: number[], digits: number) => list.map((ms) => ms.toFixed(digits)).join(' + ')
   const rows: Row[] = [
     ['a second, and against SQLite', 'deliveries', 'processed', 'orders'],
@@ -108,7 +112,8 @@ async function benchRates(say: (text: string) => void, newDatabase: () => Promis
       of(rounds, ({ machineMs }) => machineMs).toFixed(0),
     ]),
   ]
-  return { rows, figures: Object.fromEntries(shapes.map(({ says, rounds }) => [says, rounds])) as object }
+  const ratios: Ratios = { postgresDeliveries: least('stored'), postgresOrders: least('orders') }
+  return { ratios, rows, figures: Object.fromEntries(shapes.map(({ says, rounds }) => [says, rounds])) as object }
 }
 
 /** What was measured of a shape in a round. */
@@ -259,6 +264,50 @@ async function benchWire(say: (text: string) => void, newDatabase: () => Promise
   } finally {
     await shape.close()
     for (const wire of Object.values(wires)) wire.close()
+  }
+}
+
+/** How long each answer of the far server is kept back. */
+const AWAY_MS = 1
+
+/** Orders with PostgreSQL beside the service and a millisecond away, by turns. One process each, both through a proxy. */
+async function benchFar(say: (text: string) => void, newDatabase: () => Promise<string>, amounts: Amounts) {
+  const open = async (awayMs: number) => {
+    const database = await newDatabase()
+    const wire = await openWire(database, awayMs)
+    const { bench, close } = await openShape([{ role: 'all', databaseUrl: wire.url }], QUIET, database)
+    return { bench, close, wire, aloneMs: [] as number[], bursts: [] as number[] }
+  }
+  const [near, far] = [await open(0), await open(AWAY_MS)]
+  try {
+    let round = 0
+    const inTurn = async (measure: (side: typeof near, round: number) => Promise<void>) => {
+      for (const side of [near, far]) await measure(side, round)
+      round += 1
+    }
+    await inTurn(async ({ bench }, number) => void (await bench.orders(number, amounts.orders)))
+    say('a server a millisecond away: one order after the other')
+    for (let count = 0; count < amounts.counted; count += 1) {
+      await inTurn(async ({ bench, aloneMs }, number) => void aloneMs.push(1_000 / (await bench.orders(number, 1))))
+    }
+    say('a server a millisecond away: orders at once')
+    for (let count = 0; count < amounts.rounds; count += 1) {
+      await inTurn(async ({ bench, bursts }, number) => void bursts.push(await bench.orders(number, amounts.orders)))
+    }
+    const [nearMs, farMs] = [medianOf(near.aloneMs), medianOf(far.aloneMs)]
+    const [nearBurst, farBurst] = [medianOf(near.bursts), medianOf(far.bursts)]
+    const ratios: Ratios = { farOrderMs: farMs - nearMs, farBurst: farBurst / nearBurst }
+    const rows: Row[] = [
+      ['PostgreSQL', 'beside the service', 'a millisecond away'],
+      ['an order alone, ms to its keys', nearMs.toFixed(0), farMs.toFixed(0)],
+      [`${amounts.orders} at once, a second`, nearBurst.toFixed(0), farBurst.toFixed(0)],
+    ]
+    return { ratios, rows, figures: { far: { nearMs, farMs, nearBurst, farBurst } } }
+  } finally {
+    for (const { close, wire } of [near, far]) {
+      await close()
+      wire.close()
+    }
   }
 }
 

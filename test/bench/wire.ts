@@ -1,4 +1,7 @@
-/** A proxy before a PostgreSQL server that counts what a process sends: statements, and how often it waits for the answers. */
+/**
+ * A proxy before a PostgreSQL server that counts what a process sends: statements, and how often it waits for the answers. It can
+ * also keep each answer back, as a server does that is further away.
+ */
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
@@ -15,7 +18,8 @@ export interface Sent {
   roundTrips: number
 }
 
-export async function openWire(target: string): Promise<Wire> {
+/** @param awayMs how long each answer is kept back. Default: not at all */
+export async function openWire(target: string, awayMs = 0): Promise<Wire> {
   const { hostname, port } = new URL(target)
   const sent: Sent = { statements: 0, roundTrips: 0 }
   const sockets = new Set<Socket>()
@@ -35,7 +39,10 @@ export async function openWire(target: string): Promise<Wire> {
       count(piece)
       server.write(piece)
     })
-    server.on('data', (piece) => client.write(piece))
+    server.on('data', (piece) => {
+      if (awayMs === 0) client.write(piece)
+      else setTimeout(() => client.write(piece), awayMs)
+    })
   }).listen(0, '127.0.0.1')
   await once(listener, 'listening')
   const address = new URL(target)
