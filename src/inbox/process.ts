@@ -190,8 +190,8 @@ async function settle(deps: ProcessDeps, row: Delivery, decideOn: () => Promise<
   const startedAt = deps.now()
   let verdict: DeliveryVerdict
   try {
-    verdict = await decideOn()
-    if (row.attempts === 0) verdict.changes.push(...(await idConflict(deps, row)))
+    const [decided, conflict] = await Promise.all([decideOn(), row.attempts === 0 ? idConflict(deps, row) : []])
+    verdict = { ...decided, changes: [...decided.changes, ...conflict] }
   } catch (error) {
     verdict = failed(deps, row, error)
   }

@@ -47,9 +47,8 @@ export async function firstFailingGuard(
   ordering: Guarding,
   purchase: Purchase,
 ): Promise<GuardResult | 'later' | undefined> {
-  const order = await orderGuard(ordering, purchase)
+  const [order, freeze] = await Promise.all([orderGuard(ordering, purchase), currentFreeze(ordering.db)])
   if (order) return order
-  const freeze = await currentFreeze(ordering.db)
   if (freeze) {
     // Lifting the freeze releases its purchases. After a crash in the middle of that, the rest is released by time.
     const notBefore = ordering.now() + 5 * MINUTE
@@ -114,8 +113,12 @@ export async function passesBeside(
   purchase: Purchase,
   besideMinor: number,
 ): Promise<boolean | 'later'> {
-  if ((await currentFreeze(ordering.db)) || (await orderGuard(ordering, purchase))) return false
-  const { offer, readAt } = await offerAsRead(ordering, purchase.supplierProductId)
+  const [freeze, order, { offer, readAt }] = await Promise.all([
+    currentFreeze(ordering.db),
+    orderGuard(ordering, purchase),
+    offerAsRead(ordering, purchase.supplierProductId),
+  ])
+  if (freeze || order) return false
   if (!offer || !isWithin(ordering, readAt, freshnessMs(ordering, purchase))) return false
   if (offerGuard(ordering, purchase, offer)) return false
   if (await capGuard(ordering, purchase, besideMinor)) return false
@@ -133,8 +136,7 @@ export const offerGuard = (ordering: Guarding, purchase: Purchase, offer: Offer 
 
 /** Returns the offer as it is stored, and the instant at which the supplier last confirmed it. */
 async function offerAsRead({ db, pace }: Guarding, productId: string) {
-  const offer = await first(db, offersByProduct([productId]))
-  const [run] = await db.query(lastCompleteSync())
+  const [[offer], [run]] = await Promise.all([db.query(offersByProduct([productId])), db.query(lastCompleteSync())])
   // A sync run without an error has read every offer whose `missedRuns` is 0.
   const isListed = run?.error === null && offer?.missedRuns === 0 && offer.goneAt === null
   const listedAt = isListed ? run.startedAt : undefined

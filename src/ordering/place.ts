@@ -51,9 +51,10 @@ type Send = () => Promise<void>
 export async function placeDue(ordering: Ordering): Promise<number> {
   await storeAnswers(ordering)
   // The hold that each start sets is usually over in a moment. Marking each purchase as frozen for it would be needless work.
-  if ((await restoreHold(ordering.db))?.actor === START_ACTOR) return 0
+  const [held, reattaching] = await Promise.all([restoreHold(ordering.db), isReattaching(ordering.db)])
+  if (held?.actor === START_ACTOR) return 0
   // Until the supplier's orders are reattached, nothing proves that a purchase was never sent.
-  if (!(await isReattaching(ordering.db))) await endDue(ordering)
+  if (!reattaching) await endDue(ordering)
   await alertUnreadable(ordering)
   const now = ordering.now()
   if (pausedUntil(ordering) > now) return 0
