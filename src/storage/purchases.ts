@@ -141,10 +141,10 @@ export const hastenLookUps = bringForward(
   'refreshAt',
 )
 
-/** Makes due the reads of accepted purchases, and what waits to be sent and is not held. */
+/** Makes due the reads of accepted purchases, and the sends that never left. What is planned may wait for the delay of its store. */
 export const hastenReads = bringForward(purchases, [eq(purchases.state, 'accepted')], 'refreshAt')
-const isUnheld = and(inArray(purchases.state, notSent), isNull(purchases.holdReason)) as SQL
-export const hastenSends = bringForward(purchases, [isUnheld], 'notBefore')
+const isUnsent = and(eq(purchases.state, 'waiting'), isNull(purchases.holdReason)) as SQL
+export const hastenSends = bringForward(purchases, [isUnsent], 'notBefore')
 
 /** Purchases that are held for a reason; with `productId`, only the purchases of that product. */
 export const heldPurchases = statement(

@@ -12,6 +12,7 @@ import { insertOutage, openOutage, outagesBetween } from '../../src/storage/outa
 import { type AlertEffect, listOutbox } from '../../src/storage/outbox.ts'
 import { openApi } from '../support/api-world.ts'
 import { standBefore } from '../support/before-sandbox.ts'
+import { wooCommerceThatChanges } from '../support/changing-shop.ts'
 import { databaseFile } from '../support/database.ts'
 import { first, openTestApp, type TestApp } from '../support/test-app.ts'
 
@@ -364,6 +365,25 @@ async function withUnknown(count: number) {
   }
   return { app, link, states, pass }
 }
+
+test('an order that its store delays by half an hour was bought at the end of an outage of the supplier', async () => {
+  const shop = await wooCommerceThatChanges({ delayMinutes: 30 })
+  shop.buys(1)
+  await shop.pass(MINUTE)
+  shop.sandbox.faults.add({ fault: 'error-before', match: { path: '/' }, times: 1_000 })
+  for (let minute = 0; minute < 7; minute += 1) {
+    await shop.ordering.checkBalance().catch(() => {})
+    await shop.pass(MINUTE)
+  }
+  expect(shop.ordering.pace.outage).toBeTruthy()
+  shop.sandbox.faults.clear()
+  await shop.ordering.checkBalance()
+  await shop.pass(20 * MINUTE)
+  expect(shop.ordering.pace.outage).toBeNull()
+  expect(shop.unitsBought()).toBe(0)
+  await shop.pass(3 * MINUTE)
+  expect(shop.unitsBought()).toBe(1)
+})
 
 describe('purchases that became unknown right before the supplier went away for three hours', () => {
   test.each([

@@ -859,8 +859,13 @@ const changes: Record<string, Changed> = {
     table: schema.purchases,
     base: { ...purchase, state: 'waiting', notBefore: NOW + 1 },
     change: buying.hastenSends(NOW),
-    changed: { it: {}, planned: { state: 'planned' } },
-    left: { 'due already': { notBefore: NOW }, held: { holdReason: 'balance' }, accepted: { state: 'accepted' } },
+    changed: { it: {} },
+    left: {
+      'due already': { notBefore: NOW },
+      held: { holdReason: 'balance' },
+      'delayed by its store': { state: 'planned' },
+      accepted: { state: 'accepted' },
+    },
     to: { notBefore: NOW },
   },
   'the failed updates of a store that answers again': {
