@@ -3,7 +3,7 @@ import { deliveryStates } from '../domain/labels.ts'
 import type { Change } from './database.ts'
 import { captures, deliveries } from './schema.ts'
 import { jsonSetting } from './settings.ts'
-import { build, countUpTo, statement } from './statement.ts'
+import { build, countUpTo, smallOf, statement } from './statement.ts'
 import {
   beginning,
   changeSeen,
@@ -29,7 +29,7 @@ export const deliveryById = rowsBy(deliveries, ['id'])
 
 const beginsWith = sql`lower(${deliveries.deliveryId})`
 /** The index has an ID in small letters first, because people search for its beginning. */
-const hasDeliveryId = (id: string) => and(sql`${beginsWith} = lower(${id})`, eq(deliveries.deliveryId, id))
+const hasDeliveryId = (id: string) => and(sql`${beginsWith} = ${smallOf(id)}`, eq(deliveries.deliveryId, id))
 
 /** Deliveries that came under one delivery ID: more than one means that the ID was used for another body. */
 export const deliveriesUnderId = statement((source: string, deliveryId: string) =>

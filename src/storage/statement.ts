@@ -165,7 +165,10 @@ function placeholder(index: number) {
  * SQL that differs between the engines. A statement has one of these names where such SQL stands, and the compiler of each engine
  * writes its own SQL there. No table or column has these names.
  */
-export type EngineWords = Record<'<position of>' | '<not by index>' | '<one of a list>' | '<end of the list>', string>
+export type EngineWords = Record<
+  '<position of>' | '<not by index>' | '<one of a list>' | '<end of the list>' | '<by bytes>',
+  string
+>
 const word = (name: keyof EngineWords) => sql.identifier(name)
 
 /** The position of the second text in the first text; 0 where the first text does not have it. */
@@ -173,6 +176,9 @@ export const positionIn = (text: SQLWrapper, part: SQL) => sql`${word('<position
 
 /** Keeps SQLite from using the index of a column, because that index would find too many rows. */
 export const notByIndex = (column: SQLWrapper) => sql`${word('<not by index>')}${column}`
+
+/** A value in small letters as the index of a column has it, whatever the language of the database. */
+export const smallOf = (value: string) => sql`lower(${value}${word('<by bytes>')})`
 
 /** The columns of a unique key: a conflict names them without their table. */
 export const uniqueKey = (...columns: SQLiteColumn[]): IndexColumn[] =>

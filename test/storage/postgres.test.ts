@@ -6,6 +6,7 @@ import { getTableConfig, SQLiteTable } from 'drizzle-orm/sqlite-core'
 import pg from 'pg'
 import { describe, expect, inject, onTestFinished, test } from 'vitest'
 import { type Change, type Database, first, StaleWrite } from '../../src/storage/database.ts'
+import { deliveriesUnderId, deliveryTwins, insertDelivery } from '../../src/storage/deliveries.ts'
 import { readMigrations } from '../../src/storage/migration-files.ts'
 import {
   checkPostgres,
@@ -508,6 +509,23 @@ describe.runIf(hasPostgres)('opening', () => {
     for (const apart of [-3_000, 0, 3_000]) {
       await (await openPostgres({ ...asService, now: () => Date.now() + apart })).close()
     }
+  })
+
+  test('a repeat whose ID has a capital I was not found in a database in Turkish', async () => {
+    const name = `${new URL(await newPostgresUrl()).pathname.slice(1)}_turkish`
+    const server = inject('postgres')?.url ?? ''
+    const turkish = "locale 'C' locale_provider icu icu_locale 'tr-TR'"
+    await run(server, `create database ${name} template template0 encoding 'UTF8' ${turkish}`)
+    const database = await openPostgres(options(withDatabase(server, name)))
+    onTestFinished(() => database.close())
+    const bytes = Buffer.alloc(32)
+    const identity = { source: 'supplier', deliveryId: 'DELIVERY_I', bodyHmac: bytes, mac: bytes, signedAt: 1 }
+    const rest = { receivedAt: 1, ciphertext: bytes, keyId: 1, state: 'stored', notBefore: 1 } as const
+    await database.commit([insertDelivery({ id: 'one', ...identity, ...rest })])
+    const repeat = { ...identity, mac: Buffer.alloc(32, 1) }
+    expect(await database.commit([insertDelivery({ id: 'two', ...repeat, ...rest })])).toEqual([0])
+    expect(await database.query(deliveryTwins(repeat))).toEqual([{ id: 'one' }])
+    expect(await database.query(deliveriesUnderId('supplier', 'DELIVERY_I'))).toHaveLength(1)
   })
 
   test('refuses a database whose texts are not in UTF-8', async () => {

@@ -22,7 +22,13 @@ const elementText = (item: string | number): string =>
 /** Compiles statements to PostgreSQL's SQL. SQLite writes `<not by index>` as a plus, which PostgreSQL does not take for text. */
 export const compile = statementCompiler(
   new PgDialect(),
-  { '<position of>': 'strpos', '<not by index>': '', '<one of a list>': ' = any(', '<end of the list>': ')' },
+  {
+    '<position of>': 'strpos',
+    '<not by index>': '',
+    '<one of a list>': ' = any(',
+    '<end of the list>': ')',
+    '<by bytes>': ' collate "C"',
+  },
   listAsArray,
 )
 

@@ -273,6 +273,7 @@ const STATEMENTS_MAX = 500
 export const compile = statementCompiler(new SQLiteSyncDialect(), {
   '<position of>': 'instr',
   '<not by index>': '+',
+  '<by bytes>': '',
   '<one of a list>': ' in (select value from json_each(',
   '<end of the list>': '))',
 })
