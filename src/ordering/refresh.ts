@@ -51,9 +51,12 @@ export async function refreshDue(ordering: Ordering): Promise<number> {
       await noteFailure(ordering, purchase.id, error)
     }
   }
-  await inParallel(due, AT_ONCE, readOne, () => due.length === 1 || !isSilent())
+  const handled = due.length
+  // The list that `openOrders` reads may be what the supplier does not answer alone.
+  if (isSilent()) for (const purchase of due.splice(0, 1)) await readOne(purchase)
+  await inParallel(due, AT_ONCE, readOne, () => !isSilent())
   await alertUnreadable(ordering)
-  return isSilent() ? 0 : due.length
+  return isSilent() ? 0 : handled
 }
 
 /**

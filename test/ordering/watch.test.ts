@@ -56,6 +56,18 @@ describe('accepted orders', () => {
     expect(new Set(await states(app, orders))).toEqual(new Set(['completed']))
   })
 
+  test('were read one every two seconds where the list of orders alone was broken: all are read by their ids', async () => {
+    const { app, asked } = await openAccepted(6)
+    app.move(2 * SECOND)
+    const { orders: list } = app.ordering.supplier
+    app.ordering.supplier.orders = (query) => {
+      const broken = app.sandbox.faults.add({ fault: 'error-before', match: { path: '/orders' }, times: 10 })
+      return list(query).finally(() => app.sandbox.faults.remove(broken.id))
+    }
+    expect(await refreshDue(app.ordering)).toBe(6)
+    expect(asked).toEqual({ lists: 1, orders: 6 })
+  })
+
   test('are found in the list of a supplier whose clock is four minutes behind ours', async () => {
     const { app, asked } = await openAccepted(6, 240 * SECOND)
     app.move(2 * SECOND)
