@@ -11,6 +11,7 @@ import {
   syncStaleMs,
 } from '../domain/conditions.ts'
 import { parseDecimal } from '../domain/money.ts'
+import { publicationTriesOf } from '../domain/pace.ts'
 import type { StoredStatus } from '../observe/status.ts'
 import type { Database } from '../storage/database.ts'
 import { countsBetween, firstCountedHour } from '../storage/hourly-counts.ts'
@@ -57,7 +58,7 @@ const HOUR = 3_600_000
 const DAY = 24 * HOUR
 /** How long the balance lasts is computed from what was spent within this time. */
 const SPEND_MS = 7 * DAY
-/** A store counts as refusing what we send after this many failures in a row, which take some five minutes. */
+/** A store counts as refusing updates after this many failures in a row, which take some five minutes. */
 const TRIES_MIN = 3
 /** The most waiting updates to stores that one check reads. */
 const UPDATES_MAX = 10_000
@@ -79,8 +80,10 @@ export async function readConditions(sources: ConditionSources, status: StoredSt
     catalogueReadAt: status.completeSync?.finishedAt ?? null,
     backupAt: lastBackupAt() ?? null,
     installedAt,
-    listingsRefusedBy: status.publishing.flatMap(({ store, attempts, lastError }) =>
-      attempts >= TRIES_MIN && isConfigured(store) ? [{ store, error: lastError }] : [],
+    listingsRefusedBy: status.publishing.flatMap((pause) =>
+      pause.attempts >= publicationTriesOf(pause) && isConfigured(pause.store)
+        ? [{ store: pause.store, error: pause.lastError }]
+        : [],
     ),
     updatesRefusedBy: notTaking.flatMap(({ store, error }) => (isConfigured(store) ? [{ store, error }] : [])),
     deliveriesRefused: secretSuspect(),

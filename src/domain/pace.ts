@@ -94,6 +94,19 @@ export function publicationDelayMs(attempts: number, random: number, isAway = fa
   return Math.round((waits[Math.min(attempts, waits.length) - 1] as number) * (1 + random * 0.2))
 }
 
+/** How many of these tries take some five minutes: then people hear of it. */
+export const publicationTriesOf = (pause: PublicationPause): number => (wasAway(pause) ? 7 : 3)
+
+interface PublicationPause {
+  attempts: number
+  pausedUntil: number | null
+  changedAt: number
+}
+
+/** Whether the store was away at its last try: the waits after a refusal are longer, but for the first one. */
+export const wasAway = ({ attempts, pausedUntil, changedAt }: PublicationPause): boolean =>
+  attempts > 1 && pausedUntil !== null && pausedUntil - changedAt <= MINUTE
+
 /**
  * Longest wait before products are created again in a store that failed to create them, but has taken prices since. It is a
  * minute for each failure in a row: a store that creates nothing is asked less and less often.

@@ -13,7 +13,7 @@
 import { createHash } from 'node:crypto'
 import type { Context } from '../context.ts'
 import type { StorePolicy } from '../domain/listing.ts'
-import { publicationDelayMs } from '../domain/pace.ts'
+import { publicationDelayMs, wasAway } from '../domain/pace.ts'
 import { canBeBought, type ListingContent } from '../domain/publication.ts'
 import { type Change, type Database, first, retryStale } from '../storage/database.ts'
 import {
@@ -117,7 +117,8 @@ async function publishBatch(publisher: Publisher, store: SellingStore, to: To): 
   }
   await db.commit(before)
   const outcome = await pushListings(publisher, to, pushes)
-  await recordPushes(publisher, store.id, { pushes, outcome, done: work.done, attempts: standing?.attempts ?? 0 })
+  const stood = { attempts: standing?.attempts ?? 0, wasAway: standing !== undefined && wasAway(standing) }
+  await recordPushes(publisher, store.id, { pushes, outcome, done: work.done, ...stood })
   return 1
 }
 

@@ -71,8 +71,9 @@ interface PushedBatch {
   pushes: ListingPush[]
   outcome: Awaited<ReturnType<typeof pushListings>>
   done: Change[]
-  /** How many messages in a row the store had not taken before this batch. */
+  /** How many messages in a row the store had not taken before this batch, and whether it was away at the last one. */
   attempts: number
+  wasAway: boolean
 }
 
 /**
@@ -84,8 +85,10 @@ export async function recordPushes(publisher: Publisher, store: string, batch: P
   const { pushes, done, outcome } = batch
   const { answers, failure, durationMs } = outcome
   const now = clock()
-  const attempts = batch.attempts + 1
-  const pausedUntil = now + publicationDelayMs(attempts, random(), failure && isAway(failure))
+  const away = failure !== undefined && isAway(failure)
+  // A shop that comes back may refuse something while it starts: that is its first refusal, however long it was away.
+  const attempts = batch.wasAway && !away ? 1 : batch.attempts + 1
+  const pausedUntil = now + publicationDelayMs(attempts, random(), away)
   const recorded = pushes.map((push): Recorded => {
     const answer = answers.get(push.row.variant)
     const later = () => publicationDelayMs(push.row.attempts + 1, random())

@@ -549,7 +549,7 @@ describe('a channel', () => {
         policy: 'p',
         epoch: 0,
         attempts: count,
-        pausedUntil: world.now(),
+        pausedUntil: world.now() + 2 * HOUR,
         lastError: 'answered 500',
         changedAt: world.now(),
       })
@@ -582,7 +582,7 @@ describe('a channel', () => {
         policy: 'p',
         epoch: 0,
         attempts,
-        pausedUntil: world.now(),
+        pausedUntil: world.now() + 2 * HOUR,
         lastError: 'answered 500',
         changedAt: world.now(),
       }),

@@ -229,7 +229,7 @@ const kinds: Record<Exclude<AlertKind, WayIntoReview>, Kind> = {
         policy: 'p',
         epoch: 0,
         attempts: 5,
-        pausedUntil: now(),
+        pausedUntil: now() + 30 * 60_000,
         lastError: 'answered 500',
         changedAt: now(),
       }),

@@ -1,5 +1,6 @@
 /** A store that takes its listings again after hours: whatever it takes then ends the wait of the others. */
 import { describe, expect, test } from 'vitest'
+import { publicationDelayMs, publicationTriesOf } from '../../src/domain/pace.ts'
 import { enqueueCatalogue, publishingOf } from '../../src/storage/publications.ts'
 import { openApi } from '../support/api-world.ts'
 import { openShopApp } from '../support/shop-app.ts'
@@ -59,6 +60,22 @@ test('a store that takes callbacks and no listings is not asked for each callbac
   expect((await world.standing())?.attempts).toBe(7)
 })
 
+test('a store that was away for a minute was called one that takes no listings', () => {
+  const changedAt = 1_700_000_000_000
+  const pause = (attempts: number, isAway: boolean) => {
+    const pausedUntil = changedAt + publicationDelayMs(attempts, 1, isAway)
+    return publicationTriesOf({ attempts, pausedUntil, changedAt })
+  }
+  const minutes = (tries: number, isAway: boolean) =>
+    Array.from({ length: tries - 1 }, (_, n) => publicationDelayMs(n + 1, 0, isAway)).reduce((a, b) => a + b, 0) /
+    MINUTE
+  for (const isAway of [true, false]) {
+    const tries = pause(2, isAway)
+    expect(minutes(tries, isAway), String(isAway)).toBeGreaterThanOrEqual(4)
+    expect(minutes(tries - 1, isAway), String(isAway)).toBeLessThan(5)
+  }
+})
+
 const HOUR = 60 * MINUTE
 
 /** A backend that has every listing, and a service whose workers run every ten seconds. */
@@ -102,6 +119,17 @@ describe('a store that was away for three hours', () => {
     expect(listing()).not.toMatchObject(wanted)
     expect(app.shop.unanswered(), 'about one request a minute').toBeLessThan(220)
     app.shop.away(false)
+    await pass(2 * MINUTE)
+    expect(listing()).toMatchObject(wanted)
+  })
+
+  test('and refused one message while it started got none for two hours more', async () => {
+    const { app, pass, change, listing } = await sellingBackend()
+    app.shop.away(true)
+    const wanted = await change()
+    await pass(3 * HOUR)
+    app.shop.away(false)
+    app.shop.answerNext(404)
     await pass(2 * MINUTE)
     expect(listing()).toMatchObject(wanted)
   })
