@@ -1,8 +1,9 @@
 import { readText } from '../config/config.ts'
 import { printable, wrap } from '../domain/text-layout.ts'
-import type { CommandRow } from './command.ts'
+import { type CommandRow, proseWidth } from './command.ts'
 import { deliveryExport } from './exports.ts'
 import { maybe, when } from './facts.ts'
+import { findingsText } from './stores.ts'
 import { ago, key, number, tableOr } from './tables.ts'
 import { cell, commandLine, instant } from './words.ts'
 
@@ -91,7 +92,7 @@ const WEBHOOK_URL = { '--url <address>': 'where deliveries go (default: under th
 
 /** The commands for webhooks, to which the supplier sends its deliveries. Signing secrets stay with the service. */
 export const webhooks: CommandRow[] = [
-  { command: 'webhooks', about: 'where the supplier sends deliveries: list, create, add, rotate, retire, check' },
+  { command: 'webhooks', about: 'where the supplier sends deliveries: list, create, add, rotate, retire, check, test' },
   {
     command: 'webhooks list',
     about: 'webhooks of ours at the supplier',
@@ -191,6 +192,20 @@ leads here under a secret that is not held is replaced, once a day at most.`,
       const fine = "The supplier's webhooks are those whose secrets are held."
       return `${lines.length === 0 ? fine : lines.join('\n')}\n`
     },
+  },
+  {
+    command: 'webhooks test [id]',
+    about: 'send a signed delivery to its public address, and see it arrive',
+    args: [`as \`${commandLine('webhooks list')}\` shows it; the newest, if it is left out`],
+    options: WEBHOOK_URL,
+    help: `
+It is signed with the secret that is held, and comes from the service, over the
+name, the TLS and the proxy that the supplier uses. It has no effect and is
+stored nowhere. The exit code is 1 where it does not arrive.`,
+    call: 'POST /webhooks/test',
+    body: ({ args, values }) => ({ ...values('url'), ...(args[0] !== undefined && { webhook: args[0] }) }),
+    fails: ({ healthy }) => !healthy,
+    text: ({ findings }, { io }) => findingsText(findings, proseWidth(io)),
   },
 ]
 

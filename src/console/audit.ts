@@ -65,6 +65,7 @@ export const auditWords: Record<string, string> = {
   'webhook.add': 'added a webhook',
   'webhook.create': 'created a webhook',
   'webhook.retire': 'retired a webhook',
+  'webhook.test': 'tested a webhook',
 }
 
 export const auditPage = listPage({

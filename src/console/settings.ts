@@ -6,7 +6,8 @@ import type { AnswerOf, ItemOf } from '../http/api/table.ts'
 import { act, needsRole, notNow, selectField, textField } from './forms.ts'
 import { notice, section } from './lists.ts'
 import { mark } from './marks.ts'
-import { byAdmin, done, type Page, type Visit } from './page.ts'
+import { byAdmin, byOperator, done, type Page, type Visit } from './page.ts'
+import { testedPart } from './stores.ts'
 import { table } from './tables.ts'
 import { ago, clockTag, type StoreNames, storeName, storeNames } from './words.ts'
 
@@ -22,6 +23,10 @@ export const settingsPage: Page = {
       const { webhook, replaces } = await call('rotateWebhook')
       const text = `The webhook ${webhook.id} has a new secret. Remove ${replaces.join(', ')} at the supplier, then retire it here; until then both are valid.`
       return done('Rotated', text)
+    }),
+    'test-webhook': byOperator(async (visit) => {
+      const tested = await visit.call('testWebhook', { body: {} })
+      return { title: 'Webhook, tested', main: await settingsMain(visit, testedPart(tested)) }
     }),
     'retire-webhook': byAdmin(async ({ call, form }) => {
       const { id } = await call('retireWebhook', { path: { id: form.get('webhook') } })
@@ -69,7 +74,7 @@ async function settingsMain(visit: Visit, first?: Html): Promise<Html> {
   return html`<header class="title"><h1>Settings</h1><p>${headline(settings)} <span class="quiet">Read at the start from <code>${settings.file}</code>: change the file, then restart.</span></p><p class="small">The supplier is read by the dialect <code>${settings.dialect.name}</code>. <span class="quiet">${settings.dialect.about}</span></p></header>
 ${first}
 <div class="split"><div class="stack wide">${secretsPart(settings, open, visit.now)}</div>
-<div class="stack">${section('secret-actions-h', 'Rotate', rotations(visit, settings, open))}</div></div>
+<div class="stack">${section('secret-actions-h', 'Test and rotate', rotations(visit, settings, open))}</div></div>
 <div class="split"><div class="stack wide">${tokensPart(visit, tokens.items.length, good, names)}</div>
 <div class="stack">${section('token-actions-h', 'Make and revoke', tokenActions(visit, good, names))}</div></div>
 ${settingsPart(settings)}`
@@ -135,6 +140,20 @@ function rotations(visit: Visit, settings: SettingsView, webhooks: readonly Item
     ? `write one to ${next?.file} beside the configuration; openssl rand -base64 32 makes one`
     : (next.fault ?? 'the next key is the one in use')
   return html`<div>${
+    visit.caller.role !== 'viewer' &&
+    isReached &&
+    webhooks.length > 0 &&
+    act({
+      summary: 'Test the webhook…',
+      to: '/settings/test-webhook',
+      about: 'Sends a signed delivery to its public address, as the supplier would, and shows whether it arrives.',
+      effect: {
+        Deliveries: 'It is none of them: it has no effect and is stored nowhere.',
+        Money: 'Nothing is bought.',
+      },
+      button: 'Send a test delivery',
+    })
+  }${
     isAdmin &&
     isReached &&
     webhooks.length > 0 &&

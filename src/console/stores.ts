@@ -272,7 +272,7 @@ ${notNow(
 )}`
 }
 
-const testedPart = ({ healthy, findings }: AnswerOf<'testStore'>): Html =>
+export const testedPart = ({ healthy, findings }: Pick<AnswerOf<'testStore'>, 'healthy' | 'findings'>): Html =>
   section(
     'tested-h',
     'What the test found',

@@ -297,6 +297,9 @@ export const webhookBody = fields({
     .optional()
     .describe('Where the supplier reaches this service; else `publicUrl` of the configuration'),
 }).meta({ examples: [{ url: 'https://quayside.example' }] })
+export const testedWebhookBody = webhookBody
+  .extend({ webhook: text(200, 'Id of the webhook; else the newest one that is valid').optional() })
+  .meta({ examples: [{ url: 'http://127.0.0.1:8443' }] })
 export const addedWebhookBody = webhookBody
   .extend({
     secret: text(1_000, 'Its signing secret, which is kept sealed and never shown', 24),

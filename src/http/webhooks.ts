@@ -54,7 +54,12 @@ export function webhookRouter(
       refuseUnread(response, ...NO_BODY[body])
       return
     }
-    const { outcome } = await inbox.receive({ path, headers, body })
+    const receipt = await inbox.receive({ path, headers, body })
+    const { outcome } = receipt
+    if (receipt.outcome === 'test') {
+      response.status(200).json({ success: true, data: { stored: false, test: receipt.proof } })
+      return
+    }
     const isTaken = ['stored', 'duplicate', 'retired', 'ping'].includes(outcome)
     if (isTaken && answersSupplierEmpty && path.startsWith(SUPPLIER_PATH)) {
       response.writeHead(204).end()

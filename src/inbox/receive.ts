@@ -12,7 +12,15 @@ import { messageOf } from '../errors.ts'
 import { first } from '../storage/database.ts'
 import { deliveryTwins, insertDelivery } from '../storage/deliveries.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
-import { type DeliveryProof, type Headers, type Source, supplierSources } from './sources.ts'
+import {
+  type DeliveryProof,
+  type Headers,
+  isSentByTest,
+  isTestBody,
+  proofOfTest,
+  type Source,
+  supplierSources,
+} from './sources.ts'
 import { hourly } from './supplier-events.ts'
 
 export interface ReceiveDeps extends Pick<Context, 'db' | 'vault' | 'now' | 'newId' | 'log'> {
@@ -52,6 +60,8 @@ export type Receipt =
   | { outcome: 'retired' }
   /** The sender only tests whether the address answers. */
   | { outcome: 'ping' }
+  /** We sent it ourselves, to try the address. It is authentic, and nothing of it is kept. */
+  | { outcome: 'test'; proof: string }
   /** No source has this path. */
   | { outcome: 'unknown_path' }
 
@@ -81,8 +91,12 @@ export async function openInbox(deps: ReceiveDeps) {
   }
   const staleness = watchStaleness(deps, () => alertAllStale(deps))
 
-  function refuse(refusal: HeadRefusal): HeadRefusal {
+  function refuse(refusal: HeadRefusal, headers: Headers): HeadRefusal {
     const reason = refusal.outcome === 'not_authentic' ? refusal.reason : ''
+    if (isSentByTest(headers)) {
+      countReceived('refused', 'test')
+      return refusal
+    }
     if (reason !== '') misfits.sawMisfit()
     countReceived(refusal.outcome, reason)
     countRefusal(reason || refusal.outcome)
@@ -92,9 +106,9 @@ export async function openInbox(deps: ReceiveDeps) {
   /** Judges path and headers. @returns undefined when the body must be read, since only the body shows whether it was signed */
   function judge({ path, headers }: RequestHead): HeadRefusal | undefined {
     const source = sources.get(path)
-    if (!source) return refuse({ outcome: 'unknown_path' })
+    if (!source) return refuse({ outcome: 'unknown_path' }, headers)
     const reason = source.faultOfHeaders(headers)
-    return reason === undefined ? undefined : refuse({ outcome: 'not_authentic', reason })
+    return reason === undefined ? undefined : refuse({ outcome: 'not_authentic', reason }, headers)
   }
 
   /**
@@ -105,13 +119,19 @@ export async function openInbox(deps: ReceiveDeps) {
    */
   async function receive({ path, headers, body }: ReceivedRequest): Promise<Receipt> {
     const source = sources.get(path)
-    if (!source) return refuse({ outcome: 'unknown_path' })
+    if (!source) return refuse({ outcome: 'unknown_path' }, headers)
     const receivedAt = now()
     const verified = source.verify({ headers, body }, receivedAt)
-    if (verified.outcome === 'not_authentic') return refuse(verified)
+    if (verified.outcome === 'not_authentic') return refuse(verified, headers)
     if (verified.outcome === 'ping') {
       countReceived('ping', '')
       return verified
+    }
+    if (isTestBody(body)) {
+      // A test says nothing about the supplier: neither about its clock, nor about its secret, nor whether it sends.
+      countReceived('test', verified.outcome)
+      if (verified.outcome === 'stale') return { outcome: 'stale' }
+      return { outcome: 'test', proof: proofOfTest(vault, deps.dialect, headers, body) }
     }
     misfits.sawFit()
     if (verified.outcome === 'stale') return stale(source, verified, body)

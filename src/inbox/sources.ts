@@ -58,6 +58,37 @@ export type SourceVerification =
   /** `reason` is for the metrics, never for the sender. */
   | { outcome: 'not_authentic'; reason: string }
 
+/**
+ * How the body begins that `webhooks test` sends. The spaces and the accent are there so that a proxy shows itself that writes JSON
+ * anew, or its text in another encoding.
+ */
+const TEST_BEGINS = Buffer.from('{ "quayside":  "a test of this webhook, d\u00e9j\u00e0 sign\u00e9", "id": "')
+/** Makes a test longer than most deliveries are, so that a limit of a proxy shows itself. */
+const TEST_PADDING = 'quayside '.repeat(900)
+/** The sender of a test. No signature covers it: it only keeps a test that is refused out of what is counted of the supplier. */
+export const TEST_AGENT = 'quayside webhooks test'
+
+export const testBody = (id: string): Buffer =>
+  Buffer.concat([TEST_BEGINS, Buffer.from(`${id}", "padding": "${TEST_PADDING}" }`)])
+
+export const isTestBody = (body: Buffer): boolean => body.subarray(0, TEST_BEGINS.length).equals(TEST_BEGINS)
+
+export const isSentByTest = (headers: Headers): boolean => headers['user-agent']?.[0] === TEST_AGENT
+
+/**
+ * Returns the text by which an installation shows that a test came here, unchanged: a MAC under a key that nobody else has, over the
+ * body and the headers that the dialect reads and does not sign.
+ */
+export function proofOfTest(
+  vault: Pick<Vault, 'bodyHmac'>,
+  { signature, event }: Pick<Dialect, 'signature' | 'event'>,
+  headers: Record<string, string | string[] | undefined>,
+  body: Buffer,
+): string {
+  const read = [signature.deliveryIdHeader, event.header].map((name) => String(headers[name ?? ''] ?? ''))
+  return vault.bodyHmac(Buffer.concat([Buffer.from(JSON.stringify(read)), body])).toString('hex')
+}
+
 /** The path under the public address where the supplier's deliveries come in. */
 export const SUPPLIER_PATH = '/webhooks/supplier'
 

@@ -1,12 +1,12 @@
 import type { Context } from '../context.ts'
-import { type Dialect, eventNames, pathsOf } from '../dialect/dialect.ts'
+import { type Dialect, eventNames, pathsOf, SECRET_ALONE } from '../dialect/dialect.ts'
 import { conflict, Failure, messageOf } from '../errors.ts'
 import { idBound } from '../ids.ts'
 import type { Log } from '../log.ts'
 import { Secret } from '../secret.ts'
 import { commitUnlessStale } from '../storage/database.ts'
 import { listDeliveries } from '../storage/deliveries.ts'
-import { insertAudit } from '../storage/evidence.ts'
+import { audited, insertAudit } from '../storage/evidence.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
 import {
   allWebhooks,
@@ -17,11 +17,14 @@ import {
   unheldWebhooks,
   type Webhook,
 } from '../storage/webhooks.ts'
+import { doubtful, failed, sound } from '../stores/findings.ts'
 import type { Store } from '../stores/store.ts'
 import type { Supplier } from '../supplier/client.ts'
-import { signingKey } from '../supplier/signature.ts'
+import { readJson, textAt } from '../supplier/records.ts'
+import { type Exchange, exchange, headerText, openAgent } from '../supplier/request.ts'
+import { signedHeaders, signingKey } from '../supplier/signature.ts'
 import type { Inbox } from './receive.ts'
-import { openSecret, SUPPLIER_PATH, supplierSourceId } from './sources.ts'
+import { openSecret, proofOfTest, SUPPLIER_PATH, supplierSourceId, TEST_AGENT, testBody } from './sources.ts'
 
 export interface WebhookDeps extends Pick<Context, 'db' | 'vault' | 'now' | 'newId'> {
   supplier: Pick<Supplier, 'createWebhook'>
@@ -233,11 +236,130 @@ function unheldAlert(deps: CheckDeps, id: string, url: string) {
   return enqueueAlert(deps, { type: 'webhook_unheld', occasion: id, payload: { note, webhook: id, url } })
 }
 
+interface TestDeps extends CheckDeps {
+  dialect: Pick<Dialect, 'signature' | 'paths' | 'event'>
+  /** How long a whole answer may take. Default: 10 s, as suppliers wait. */
+  testDeadlineMs?: number | undefined
+}
+
+/** Our answers to a test have a hundred bytes. */
+const TEST_ANSWER_MAX = 64 * 1024
+
+/** What may become of a test, and what a person does about it. */
+const testFixes = {
+  arrived: null,
+  changed:
+    'Let the proxy pass every header on, above all those that the dialect names. If a copy of this installation answers there, let the address lead here.',
+  not_authentic:
+    'Let the proxy pass body and headers on as they come, without reading or rewriting JSON. If another installation answers there, let the address lead here. With several processes, compare the clocks of their machines.',
+  unresolved: 'Make a DNS record for the name, or correct publicUrl, then wait until the record is known everywhere.',
+  unreachable:
+    'Start the proxy, open the port in the firewall, or correct publicUrl. Some networks do not lead back to their own public address: then try it from elsewhere.',
+  no_tls:
+    'Give the proxy a complete and valid certificate for this name, or correct the scheme or port of publicUrl. An authority of your own belongs in NODE_EXTRA_CA_CERTS, and the supplier must know it too.',
+  no_answer: 'Look whether the proxy reaches Quayside, and how long it waits for it.',
+  redirected:
+    'Suppliers do not follow redirects: set publicUrl to the final address, and end the redirect of this path.',
+  another_program:
+    'Let the proxy pass the path /webhooks to Quayside, unchanged. The port is listen.port, not that of the console.',
+  not_let_in:
+    'Let /webhooks pass without a password, a login page or a bot check: the signature protects it. If only addresses of the supplier are let in, this is what a test from here finds.',
+  too_large: 'Let the proxy take bodies up to 256 KiB.',
+  failing:
+    'The proxy does not reach Quayside, or Quayside cannot store: see "quayside doctor" and the log of the proxy.',
+  refused: 'Look into the log of the proxy: it does not pass on what the supplier sends.',
+} as const
+
+export type TestOutcome = keyof typeof testFixes
+export const testOutcomes = Object.keys(testFixes) as [TestOutcome, ...TestOutcome[]]
+
+/** @param proof what an installation answers that got the test as it was sent */
+function outcomeOf(ended: Exchange, host: string, proof: string): [TestOutcome, detail: string] {
+  if (ended.stage !== 'answered' && (ended.stage === 'not_sent' || ended.cause !== 'answer_too_large')) {
+    const { cause } = ended
+    if (/^(ENOTFOUND|EAI_)/.test(cause)) return ['unresolved', `the name of ${host} cannot be resolved (${cause})`]
+    if (/CERT|SIGNATURE|ISSUER|_TLS_|_SSL_|EPROTO/.test(cause)) return ['no_tls', `TLS with ${host} fails (${cause})`]
+    if (ended.stage === 'lost') return ['no_answer', `${host} took the delivery and gave no whole answer (${cause})`]
+    return ['unreachable', `${host} takes no connection (${cause})`]
+  }
+  const { status } = ended
+  const answer = ended.stage === 'answered' ? readJson(ended.body) : undefined
+  const shown = textAt(answer, 'data.test')
+  const said = `${host} answered ${status}`
+  if (shown === proof) return ['arrived', `${host} took the delivery, and its signature was verified`]
+  if (shown !== undefined)
+    return ['changed', 'the signature was verified, but the delivery is not the one that was sent']
+  if (status === undefined) return ['no_answer', `${host} gave no whole answer`]
+  if (status >= 300 && status < 400) {
+    return ['redirected', `${said}, a redirect to ${headerText(ended.headers, 'location') ?? 'nowhere'}`]
+  }
+  if (status === 401 && textAt(answer, 'error.code') === 'unauthenticated') {
+    return ['not_authentic', 'a Quayside answered that the delivery is not authentic']
+  }
+  if ([401, 403, 407, 429].includes(status)) return ['not_let_in', `${said}, before Quayside had the delivery`]
+  if (status < 300 || status === 404 || status === 405) return ['another_program', `${said}, and not as Quayside does`]
+  if (status === 413) return ['too_large', `${said}: it does not take a body of a few kilobytes`]
+  return status >= 500 ? ['failing', said] : ['refused', said]
+}
+
+/**
+ * Sends a delivery to the public address of a webhook, signed with the secret that is held, and says whether it came back to this
+ * installation. It has no effect, is stored nowhere, and is not counted among those of the supplier. Redirects are not followed.
+ *
+ * @param id default: the newest webhook that is valid
+ * @throws Failure `not_found`; `conflict`, `no_webhook`; `invalid` where the secret itself would be sent to another address
+ */
+async function testWebhook(
+  deps: TestDeps,
+  publicUrl: string,
+  { webhook: id, isElsewhere }: { webhook: string | undefined; isElsewhere: boolean },
+  actor: string,
+) {
+  const { db, vault, dialect, newId, now, testDeadlineMs = 10_000 } = deps
+  const rows = await db.query(allWebhooks())
+  const row = rows.findLast((one) => (id === undefined ? one.retiredAt === null : one.id === id))
+  if (!row && id !== undefined) throw new Failure('not_found', `there is no webhook ${id}`)
+  if (!row) throw conflict('no_webhook', 'there is no webhook that could be tested: create one')
+  if (row.retiredAt !== null) throw conflict('no_webhook', `the webhook ${row.id} is retired: nothing comes through it`)
+  const to = new URL(urlOf(publicUrl, row.path))
+  const url = `${to.origin}${to.pathname}`
+  if (isElsewhere && dialect.signature.string === SECRET_ALONE && url !== row.url) {
+    const message = `the dialect sends the secret itself, which goes to no address but ${row.url}`
+    throw new Failure('invalid', message, { fields: [{ field: 'url', message }] })
+  }
+  const body = testBody(newId())
+  const secret = openSecret(vault, row, dialect.signature.secret)
+  const headers = {
+    'content-type': 'application/json',
+    'user-agent': TEST_AGENT,
+    ...(dialect.event.header && { [dialect.event.header]: 'quayside.test' }),
+    ...signedHeaders(dialect, { secret, id: newId(), body, at: now() }),
+  }
+  await db.commit([audited(deps, actor, 'webhook.test', row.id, url)])
+  const agent = openAgent(1)
+  const ended = await exchange(agent, {
+    ...{ method: 'POST', origin: to.origin, path: to.pathname, headers, body: body.toString('utf8') },
+    ...{ deadlineMs: testDeadlineMs, bodyMaxBytes: TEST_ANSWER_MAX },
+  })
+  await agent.destroy()
+  const [outcome, detail] = outcomeOf(ended, to.host, proofOfTest(vault, dialect, headers, body))
+  const fix = testFixes[outcome]
+  const told = `the supplier was told ${row.url}, and the test went to ${url}`
+  const findings = [
+    fix === null ? sound('delivery', detail) : failed('delivery', detail, fix),
+    ...(url === row.url
+      ? []
+      : [doubtful('address', told, 'Rotate the webhook, so that the supplier has the address that is right.')]),
+  ]
+  const { status = null } = { status: null, ...ended }
+  return { webhook: row.id, url, healthy: outcome === 'arrived', outcome, status, findings }
+}
+
 /** What people do with webhooks, one after the other. */
 export type WebhookActions = ReturnType<typeof webhookActions>
 
 /** @param inbox reloads at once after every change: a delivery signed with a new secret may come before our answer is sent */
-export function webhookActions({ inbox, ...deps }: CheckDeps & { inbox: Pick<Inbox, 'reload'> }) {
+export function webhookActions({ inbox, ...deps }: TestDeps & { inbox: Pick<Inbox, 'reload'> }) {
   let last: Promise<unknown> = Promise.resolve()
   /** Runs actions one by one. A check after a webhook is created and before its secret is stored would replace the webhook. */
   function inTurn<T>(work: () => Promise<T>): Promise<T> {
@@ -260,6 +382,9 @@ export function webhookActions({ inbox, ...deps }: CheckDeps & { inbox: Pick<Inb
       inTurn(async () => addWebhook(deps, address(url), new Secret(secret), actor)),
     retire: (id: string, actor: string) => inTurn(() => retireWebhook(deps, id, actor)),
     check: () => inTurn(() => checkWebhooks(deps)),
+    /** Changes nothing, so that it waits for no other action, and none for it. */
+    test: async ({ url, webhook }: { url?: string | undefined; webhook?: string | undefined }, actor: string) =>
+      testWebhook(deps, address(url), { webhook, isElsewhere: url !== undefined }, actor),
   }
 }
 

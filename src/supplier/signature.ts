@@ -55,15 +55,14 @@ export function verify({ dialect, secrets, headers, body, nowMs }: SignedRequest
   const { parts, id } = head
   const { string = '{timestamp}.{body}', mac: digestName = 'sha256' } = layout
 
-  // Node reads header bytes as latin1. Written back as latin1, they are the bytes that were signed.
-  const message = [Buffer.from(leadOf(string, parts.timestamp, id), 'latin1'), body]
+  const lead = leadOf(string, parts.timestamp, id)
   let secretIndex = -1
   let mac: Buffer | undefined
   for (const [index, secret] of secrets.entries()) {
     const expected =
       string === SECRET_ALONE
         ? createHash('sha256').update(secret.export()).digest()
-        : message.reduce((hmac, bytes) => hmac.update(bytes), createHmac(digestName, secret)).digest()
+        : createHmac(digestName, secret).update(lead).update(body).digest()
     for (const candidate of parts.candidates) {
       const equal = timingSafeEqual(expected, candidate)
       if (equal && mac === undefined) {
@@ -84,7 +83,7 @@ export function verify({ dialect, secrets, headers, body, nowMs }: SignedRequest
   }
   const timestampMs = readTimestamp(parts.timestamp, layout.timestampUnit)
   if (timestampMs === undefined) return { valid: false, reason: 'timestamp_malformed' }
-  const digest = () => message.reduce((hash, bytes) => hash.update(bytes), createHash('sha256')).digest('hex')
+  const digest = () => createHash('sha256').update(lead).update(body).digest('hex')
   const deliveryId = id ?? eventIdIn(body, dialect) ?? digest()
   const signed = { deliveryId, timestampMs, mac: mac.subarray(0, 32), secretIndex }
   const stale = Math.abs(nowMs - timestampMs) > layout.toleranceSeconds * 1_000
@@ -97,10 +96,34 @@ export function verify({ dialect, secrets, headers, body, nowMs }: SignedRequest
  */
 const MOMENT_MS = 2_000
 
-/** What is signed in front of the body. */
-function leadOf(string: Exclude<Layout['string'], undefined>, timestamp: string, id = ''): string {
-  if (string === '{timestamp}.{body}') return `${timestamp}.`
-  return string === '{id}.{timestamp}.{body}' ? `${id}.${timestamp}.` : ''
+/** What is signed in front of the body. Node reads header bytes as latin1: written back, they are the bytes that were signed. */
+function leadOf(string: Exclude<Layout['string'], undefined>, timestamp: string, id = ''): Buffer {
+  const lead = { '{timestamp}.{body}': `${timestamp}.`, '{id}.{timestamp}.{body}': `${id}.${timestamp}.` }
+  return Buffer.from(lead[string as keyof typeof lead] ?? '', 'latin1')
+}
+
+/** Returns the headers under which `verify` takes a body of our own for authentic. @param at epoch milliseconds */
+export function signedHeaders(
+  { signature: layout }: Pick<Dialect, 'signature'>,
+  { secret, id, body, at }: { secret: KeyObject; id: string; body: Buffer; at: number },
+): Record<string, string> {
+  const { string = '{timestamp}.{body}', mac = 'sha256', timestamp: place, deliveryIdHeader, timestampUnit } = layout
+  const seconds = timestampUnit === 's' ? Math.floor(at / 1_000) : at
+  const timestamp = timestampUnit === 'iso' ? new Date(at).toISOString() : String(seconds)
+  const signature =
+    string === SECRET_ALONE
+      ? secret.export().toString('latin1')
+      : createHmac(mac, secret)
+          .update(leadOf(string, timestamp, id))
+          .update(body)
+          .digest(layout.encoding)
+  const written = `${layout.prefix}${signature}`
+  return {
+    [layout.header]:
+      place.in === 'header' ? written : `${place.field}=${timestamp}${layout.separator ?? ','}${written}`,
+    ...(place.in === 'header' && place.header !== '' && { [place.header]: timestamp }),
+    ...(deliveryIdHeader !== null && { [deliveryIdHeader]: id }),
+  }
 }
 
 /** The fault in the headers of a delivery; undefined when only the body can show a fault. */

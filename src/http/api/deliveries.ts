@@ -3,14 +3,15 @@ import { assertAllowed } from '../../access/tokens.ts'
 import { deliveryLabels, deliveryStates } from '../../domain/labels.ts'
 import { bodyDeleted, replay, reveal as revealBody } from '../../inbox/process.ts'
 import { supplierSourceId } from '../../inbox/sources.ts'
+import { testOutcomes } from '../../inbox/webhooks.ts'
 import { need } from '../../storage/database.ts'
 import { deliveryById, listDeliveries } from '../../storage/deliveries.ts'
 import { allWebhooks, type Webhook as WebhookRow } from '../../storage/webhooks.ts'
 import { plainLength } from '../../vault/vault.ts'
-import { addedWebhookBody, choice, eventName, queryFlag, replayBody, webhookBody } from '../input.ts'
+import { addedWebhookBody, choice, eventName, queryFlag, replayBody, testedWebhookBody, webhookBody } from '../input.ts'
 import { type ApiContext, admin, created, ok, operation, operator, viewer } from '../operation.ts'
 import { listOperation, page } from './list-operation.ts'
-import { at, component, count, enumeration, maybeAt, words } from './views.ts'
+import { at, component, count, enumeration, finding, maybeAt, words } from './views.ts'
 
 const State = enumeration('DeliveryState', deliveryLabels)
 
@@ -201,6 +202,24 @@ export function webhookOperations({ ordering: { db }, inbox, webhooks }: ApiCont
       }),
       success: { 200: 'As of now' },
       handle: async () => ok(await webhooks.check()),
+    }),
+    testWebhook: operation({
+      route: 'POST /webhooks/test',
+      allowed: operator,
+      body: testedWebhookBody,
+      summary:
+        'Send a delivery, signed with the secret that is held, to the public address of a webhook. It has no effect and is stored nowhere.',
+      answer: z.object({
+        webhook: z.string(),
+        url: z.string().describe('Where it was sent'),
+        healthy: z.boolean().describe('It arrived here and was verified'),
+        outcome: z.enum(testOutcomes),
+        status: z.int().nullable().describe('Of the HTTP answer; null: there was none'),
+        findings: z.array(finding),
+      }),
+      success: { 200: 'What became of it' },
+      failures: { 400: creating[400], 404: 'unknown id', 409: '`no_webhook`: there is none, or it is retired' },
+      handle: async ({ caller, body }) => ok(await webhooks.test(body, caller.actor)),
     }),
   }
 }

@@ -13,7 +13,7 @@ import { confirmMailBody, rotateSecretBody, testStoreBody, triggerBody } from '.
 import { type ApiContext, admin, configuredStore, created, ok, operation, operator, viewer } from '../operation.ts'
 import { confirmMail, orderFindings, Proven, proofFindings, proofOf, proofShape } from './store-proof.ts'
 import { testStore } from './store-test.ts'
-import { at, component, count, counts, maybeAt, words } from './views.ts'
+import { at, component, count, counts, finding, maybeAt, words } from './views.ts'
 
 /** Which secret signs callbacks to a store, without the secret itself. */
 export const CallbackSecretStanding = component('CallbackSecretStanding', {
@@ -75,14 +75,7 @@ const Triggered = z.object({
 const TestedStore = z.object({
   store: z.string(),
   healthy: z.boolean().describe('Nothing that was tried has failed'),
-  findings: z.array(
-    z.object({
-      check: z.string().meta({ description: 'What was tried', examples: ['connection'] }),
-      state: z.enum(['ok', 'doubtful', 'failed']),
-      detail: z.string(),
-      fix: words.describe('What to do; null where nothing is to be done'),
-    }),
-  ),
+  findings: z.array(finding),
 })
 
 /**

@@ -15,6 +15,13 @@ export const counts = z.record(z.string(), count)
 export const currency = z.string().meta({ description: 'ISO 4217', examples: ['EUR'] })
 export const amount = z.string().meta({ description: 'Decimal text in the currency beside it', examples: ['19.99'] })
 
+export const finding = z.object({
+  check: z.string().meta({ description: 'What was tried', examples: ['connection'] }),
+  state: z.enum(['ok', 'doubtful', 'failed']),
+  detail: z.string(),
+  fix: words.describe('What to do; null where nothing is to be done'),
+})
+
 /** Makes the shape of an object that is a named component of the OpenAPI document. */
 export const component = <S extends z.core.$ZodLooseShape>(id: string, shape: S) => z.object(shape).meta({ id })
 
