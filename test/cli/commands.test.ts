@@ -330,7 +330,7 @@ const commands = [
   ...[`deliveries show ${id} --reveal`, `deliveries replay ${id}`, 'outbox list', `outbox redeliver ${id}`],
   ...['orders withdraw-keys 1001 --reason charged', 'stores confirm shop-4f7k2m9q --order 1001'],
   ...['stores list', 'stores rotate-secret shop-4f7k2m9q --overlap-hours 0'],
-  ...['webhooks list', 'webhooks create', 'webhooks rotate', `webhooks retire ${id}`, 'webhooks check'],
+  ...['webhooks list', 'webhooks create', 'webhooks rotate', `webhooks retire ${id}`, 'webhooks check', 'webhooks test'],
   ...['tokens list', 'tokens create --name a --role viewer', `tokens revoke ${id}`],
   ...['reviews', `reviews show ${id}`, `reviews decide ${id} --evidence review-9f86d081884c --close --reason refunded`],
   ...['discrepancies list', 'sync', 'sync runs', `sync show ${id}`, 'freeze', 'unfreeze 9f86d081'],

@@ -233,6 +233,10 @@ describe('an example', () => {
     },
     createWebhook: async () => ({}),
     addWebhook: async () => ({}),
+    testWebhook: async (world) => {
+      await world.ask('POST', '/webhooks', { body: { url: 'https://quayside.example' } })
+      return {}
+    },
     rotateWebhook: async (world) => {
       await world.ask('POST', '/webhooks', { body: { url: 'https://quayside.example' } })
       return {}

@@ -19,7 +19,7 @@ const people = {
     unmuteAlert testAlertChannels redeliverEffect retryPurchase releasePurchase checkPurchase
     decidePurchase replayDelivery replayDeliveries requestSync startDryRun
     stopDryRun dryRunSync requestSweep testStore confirmMail triggerUpdate
-    checkWebhooks createConsoleLink makeBackup raiseClaim buyClaimAgain adoptClaimKey refuseClaim`,
+    checkWebhooks testWebhook createConsoleLink makeBackup raiseClaim buyClaimAgain adoptClaimKey refuseClaim`,
   admin: `
     revealKeys exportOrdersWithKeys exportDeliveriesWithBodies rotateCallbackSecret listTokens
     createToken revokeToken listSessions endSession removePerson
