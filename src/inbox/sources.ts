@@ -60,9 +60,9 @@ export type SourceVerification =
 
 /**
  * How the body begins that `webhooks test` sends. The spaces and the accent are there so that a proxy shows itself that writes JSON
- * anew, or its text in another encoding.
+ * again, or its text in another encoding.
  */
-const TEST_BEGINS = Buffer.from('{ "quayside":  "a test of this webhook, d\u00e9j\u00e0 sign\u00e9", "id": "')
+const TEST_BEGINS = Buffer.from('{ "quayside":  "a test of this webhook, d\u00e9j\u00e0 sign\u00e9", "test": "')
 /** Makes a test longer than most deliveries are, so that a limit of a proxy shows itself. */
 const TEST_PADDING = 'quayside '.repeat(900)
 /** The sender of a test. No signature covers it: it only keeps a test that is refused out of what is counted of the supplier. */
@@ -76,7 +76,7 @@ export const isTestBody = (body: Buffer): boolean => body.subarray(0, TEST_BEGIN
 export const isSentByTest = (headers: Headers): boolean => headers['user-agent']?.[0] === TEST_AGENT
 
 /**
- * Returns the text by which an installation shows that a test came here, unchanged: a MAC under a key that nobody else has, over the
+ * Returns the text by which an installation shows that a test came here, unchanged: a MAC under a key that no other has, over the
  * body and the headers that the dialect reads and does not sign.
  */
 export function proofOfTest(

@@ -273,6 +273,10 @@ const testFixes = {
 export type TestOutcome = keyof typeof testFixes
 export const testOutcomes = Object.keys(testFixes) as [TestOutcome, ...TestOutcome[]]
 
+/** Whether an answer is the 401 of our endpoint of deliveries, and not that of a proxy. */
+const isNotAuthentic = (answer: unknown): boolean =>
+  (answer as { error?: { code?: unknown } } | undefined)?.error?.code === 'unauthenticated'
+
 /** @param proof what an installation answers that got the test as it was sent */
 function outcomeOf(ended: Exchange, host: string, proof: string): [TestOutcome, detail: string] {
   if (ended.stage !== 'answered' && (ended.stage === 'not_sent' || ended.cause !== 'answer_too_large')) {
@@ -293,7 +297,7 @@ function outcomeOf(ended: Exchange, host: string, proof: string): [TestOutcome, 
   if (status >= 300 && status < 400) {
     return ['redirected', `${said}, a redirect to ${headerText(ended.headers, 'location') ?? 'nowhere'}`]
   }
-  if (status === 401 && textAt(answer, 'error.code') === 'unauthenticated') {
+  if (status === 401 && isNotAuthentic(answer)) {
     return ['not_authentic', 'a Quayside answered that the delivery is not authentic']
   }
   if ([401, 403, 407, 429].includes(status)) return ['not_let_in', `${said}, before Quayside had the delivery`]
@@ -344,12 +348,12 @@ async function testWebhook(
   await agent.destroy()
   const [outcome, detail] = outcomeOf(ended, to.host, proofOfTest(vault, dialect, headers, body))
   const fix = testFixes[outcome]
-  const told = `the supplier was told ${row.url}, and the test went to ${url}`
+  const elsewhere = `the supplier sends to ${row.url}, and the test went to ${url}`
   const findings = [
     fix === null ? sound('delivery', detail) : failed('delivery', detail, fix),
     ...(url === row.url
       ? []
-      : [doubtful('address', told, 'Rotate the webhook, so that the supplier has the address that is right.')]),
+      : [doubtful('address', elsewhere, 'Rotate the webhook, so that the supplier has the address that is right.')]),
   ]
   const { status = null } = { status: null, ...ended }
   return { webhook: row.id, url, healthy: outcome === 'arrived', outcome, status, findings }

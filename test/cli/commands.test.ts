@@ -261,6 +261,10 @@ const answers: Answers = {
     unheld: [{ id, url: 'https://shop.example/webhooks/supplier', seenAt: at, replacedBy: null }],
     gone: [id],
   }),
+  'POST /webhooks/test': () => ({
+    healthy: true,
+    findings: [{ check: 'delivery', state: 'ok', detail: `${long} took the delivery`, fix: null }],
+  }),
   'POST /webhooks': () => ({ id, url: 'https://shop.example/webhooks/supplier', events: [], createdAt: at }),
   'GET /stores': () => ({
     items: [
@@ -330,7 +334,14 @@ const commands = [
   ...[`deliveries show ${id} --reveal`, `deliveries replay ${id}`, 'outbox list', `outbox redeliver ${id}`],
   ...['orders withdraw-keys 1001 --reason charged', 'stores confirm shop-4f7k2m9q --order 1001'],
   ...['stores list', 'stores rotate-secret shop-4f7k2m9q --overlap-hours 0'],
-  ...['webhooks list', 'webhooks create', 'webhooks rotate', `webhooks retire ${id}`, 'webhooks check', 'webhooks test'],
+  ...[
+    'webhooks list',
+    'webhooks create',
+    'webhooks rotate',
+    `webhooks retire ${id}`,
+    'webhooks check',
+    'webhooks test',
+  ],
   ...['tokens list', 'tokens create --name a --role viewer', `tokens revoke ${id}`],
   ...['reviews', `reviews show ${id}`, `reviews decide ${id} --evidence review-9f86d081884c --close --reason refunded`],
   ...['discrepancies list', 'sync', 'sync runs', `sync show ${id}`, 'freeze', 'unfreeze 9f86d081'],

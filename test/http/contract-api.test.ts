@@ -60,6 +60,7 @@ const valid: Record<string, Json> = {
   exportOrdersWithKeys: { reason: 'the audit of the year' },
   exportDeliveriesWithBodies: { reason: 'a dispute' },
   rotateWebhook: { url: 'https://shop.example/hook' },
+  testWebhook: { url: 'https://shop.example/hook', webhook: 'wh_1' },
 }
 
 /** The token that may ask: people everywhere but where only a store may. */

@@ -191,6 +191,7 @@ async function tour(world: ApiWorld, ask: TourAsk) {
   await ask('POST', `/webhooks/${first}/retire`)
   await ask('POST', '/webhooks/nowhere/retire')
   await ask('POST', '/webhooks/check')
+  await ask('POST', '/webhooks/test', { body: { url: world.url } })
   await ask('POST', '/backups')
   await ask('GET', '/backups')
   await ask('POST', '/keys/rotate')

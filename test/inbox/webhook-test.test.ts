@@ -82,7 +82,8 @@ describe('a test of the webhook', () => {
   test('arrives through a proxy that passes everything on, by the newest webhook or by the one that is named', async () => {
     const world = await openWithWebhook()
     world.move(1_000)
-    const rotated = (await world.ask('POST', '/webhooks/rotate', { body: { url: world.url } })).body.data as unknown as { webhook: { id: string }; replaces: string[] }
+    const rotated = (await world.ask('POST', '/webhooks/rotate', { body: { url: world.url } })).body
+      .data as unknown as { webhook: { id: string }; replaces: string[] }
     const front = await proxy(world.url, (sent) => sent)
     expect(await tested(world, front)).toMatchObject({ outcome: 'arrived', webhook: rotated.webhook.id })
     const [old] = rotated.replaces
@@ -93,7 +94,7 @@ describe('a test of the webhook', () => {
     })
   })
 
-  test('says that the supplier was told another address', async () => {
+  test('says that the supplier sends to another address', async () => {
     const world = await openWithWebhook()
     const front = await proxy(world.url, (sent) => sent)
     const { findings, healthy } = await tested(world, front)
@@ -125,7 +126,7 @@ describe('a test of the webhook', () => {
     ['a proxy that reaches nothing', 'failing', 502, () => bodyless(502)],
     ['a proxy that refuses', 'refused', 400, () => bodyless(400)],
     [
-      'a proxy that writes JSON anew',
+      'a proxy that writes JSON again',
       'not_authentic',
       401,
       ({ url }) => proxy(url, ({ headers, body }) => ({ headers, body: JSON.stringify(JSON.parse(String(body))) })),
