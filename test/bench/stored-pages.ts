@@ -23,14 +23,21 @@ export interface Stored {
 /**
  * Inserts without a word to the program: rows by the million in one statement, and the indexes made at the end.
  *
- * Of 5,000 orders one is in review, ten are held and fifty have failed; the last hundred are on their way. Nothing is due, so that the
- * service has no work of its own.
+ * Of 5,000 orders one is in review, ten are held and fifty have failed; the last hundred are on their way. Some messages and deliveries
+ * wait for a person. Nothing is due, so that the service has no work of its own.
  *
  * @param store the one store that sold them
  * @param now epoch milliseconds
  * @param withCatalogue false: neither offers nor listings, for a service that reads its own
+ * @param workAmong only among so many of the newest orders some are open, and some messages and deliveries dead: older ones are over
  */
-export function storeSales(file: string, count: number, store: string, now: number, withCatalogue = true): Stored {
+export function storeSales(
+  file: string,
+  count: number,
+  store: string,
+  now: number,
+  { withCatalogue = true, workAmong = count } = {},
+): Stored {
   const db = new Connection(file)
   for (const pragma of [
     'journal_mode = MEMORY',
@@ -56,13 +63,14 @@ export function storeSales(file: string, count: number, store: string, now: numb
     .all()
   for (const { name } of indexes) db.exec(`drop index ${name}`)
   const far = now + 400 * DAY_MS
+  const isWork = `i >= ${count - workAmong}`
   db.exec('begin')
   db.exec(`create temp table sales as
     with recursive numbers(i) as (select 0 union all select i + 1 from numbers where i < ${count - 1})
     select i, id(i) as id, at(i) as at, i * 7919 % ${listings} as offer,
       case
-        when i >= ${count - 100} then 'accepted' when i % 5000 = 7 then 'review'
-        when i % 500 = 11 then 'planned' when i % 100 = 13 then 'failed' else 'fulfilled'
+        when i >= ${count - 100} then 'accepted' when ${isWork} and i % 5000 = 7 then 'review'
+        when ${isWork} and i % 500 = 11 then 'planned' when i % 100 = 13 then 'failed' else 'fulfilled'
       end as state
     from numbers`)
   const over = "state in ('fulfilled', 'failed')"
@@ -111,8 +119,8 @@ export function storeSales(file: string, count: number, store: string, now: numb
       select part_id(i, part), 'callback', iif(part, 'order.closed', 'line.fulfilled'), '${store}', id, type || ':' || id,
         iif(part, '{"state":"fulfilled"}', '{"purchaseId":"' || id || '","count":1}'),
         '{"type":"' || type || '","order":{"reference":"' || (100000 + i) || '"}}', 1,
-        iif(i % 3000 = 5, 'dead', 'done'), 1, at + 2000, iif(i % 3000 = 5, 'the store answered 500', null), at + 2000,
-        iif(i % 3000 = 5, null, at + 2300)
+        iif(${isWork} and i % 3000 = 5, 'dead', 'done'), 1, at + 2000, iif(${isWork} and i % 3000 = 5, 'the store answered 500', null), at + 2000,
+        iif(${isWork} and i % 3000 = 5, null, at + 2300)
       from sales, (select 0 as part, 'line.fulfilled' as type union select 1, 'order.closed') where state = 'fulfilled';
     insert into outbox (id, kind, type, dedupe_key, payload, state, attempts, not_before, created_at, done_at)
       select part_id(i, 9), 'alert', 'balance_low', 'alert:' || id, '{"note":"the balance is low"}', 'done', 1, at, at, at
@@ -120,9 +128,9 @@ export function storeSales(file: string, count: number, store: string, now: numb
     insert into deliveries (id, source, delivery_id, body_hmac, mac, signed_at, received_at, ciphertext, key_id, state, attempts,
         not_before, event, supplier_order_id, purchase_id, last_error, finished_at)
       select part_id(i, 5), 'supplier', 'dlv_' || i, randomblob(32), randomblob(32), at + 1500, at + 1600, randomblob(700), 1,
-        case when i % 2000 = 3 then 'dead' when i % 20000 = 9 then 'quarantined' when i % 20 = 1 then 'ignored' else 'applied' end, 1,
+        case when ${isWork} and i % 2000 = 3 then 'dead' when ${isWork} and i % 20000 = 9 then 'quarantined' when i % 20 = 1 then 'ignored' else 'applied' end, 1,
         ${far}, iif(i % 20 = 1, 'balance.low', 'order.completed'), printf('so_%09d', i), iif(i % 20 = 1, null, id),
-        iif(i % 2000 = 3, 'the order cannot be read', null), at + 1700
+        iif(${isWork} and i % 2000 = 3, 'the order cannot be read', null), at + 1700
       from sales;
     insert into audit (id, at, actor, action, subject, detail)
       select part_id(i, 6), at, 'mira (console ' || substr(id, 1, 8) || ')',
