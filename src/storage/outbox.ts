@@ -127,7 +127,8 @@ export const countOutbox = statement(() =>
   countUpTo(kinds, ({ kind, state }) =>
     kind === 'alert'
       ? sql`outbox where kind = 'alert' and ${notByIndex(sql`state`)} = ${state}`
-      : sql`outbox where kind = 'callback' and state = ${state}`,
+      : // Every callback has a store, and no alert has one: the index of due messages alone counts them.
+        sql`outbox where store is not null and state = ${state}`,
   ),
 )
 

@@ -14,6 +14,7 @@ import {
   notExists,
   notInArray,
   type SQL,
+  type SQLWrapper,
   sql,
 } from 'drizzle-orm'
 import { finalStates } from '../domain/purchase.ts'
@@ -154,7 +155,8 @@ export const ordersOfSku = statement(
     build
       .select(getTableColumns(storeOrders))
       .from(storeOrderLines)
-      .innerJoin(storeOrders, eq(storeOrders.id, storeOrderLines.orderId))
+      // Each line has its order: to count reads no order, because SQLite leaves out a left join that nothing uses.
+      .leftJoin(storeOrders, eq(storeOrders.id, storeOrderLines.orderId))
       .where(
         and(
           eq(storeOrderLines.sku, sku),
@@ -169,7 +171,7 @@ export const ordersOfSku = statement(
         ),
       )
       .orderBy(newestFirst(storeOrderLines.orderId, place))
-      .limit(place.limit),
+      .limit(place.limit) as SQLWrapper as ReturnType<typeof newestOrders>,
 )
 
 /** The references of orders in their stores. */

@@ -59,7 +59,7 @@ import {
   skusOfOffers,
 } from '../../src/storage/offers.ts'
 import { openOutage, outagesBetween } from '../../src/storage/outages.ts'
-import { listOutbox } from '../../src/storage/outbox.ts'
+import { countOutbox, listOutbox } from '../../src/storage/outbox.ts'
 import { nextPublications, offersFrom } from '../../src/storage/publications.ts'
 import {
   assertWithinCap,
@@ -299,6 +299,21 @@ test.each(counts)('entries are counted in an index, without sorting: %#', (state
     'SCAN counted',
   ])
   expect(planOf(countOf(statement))[1]).toContain(index)
+})
+
+test('orders with a SKU are counted in the index of their lines, and no line or order is read', () => {
+  expect(planOf(countOf(ordersOfSku('k', { limit: 1_001 })))).toEqual([
+    'CO-ROUTINE counted',
+    'SEARCH store_order_lines USING COVERING INDEX store_order_lines_sku (sku=?)',
+    'CORRELATED SCALAR SUBQUERY 1',
+    'SEARCH earlier USING COVERING INDEX store_order_lines_sku (sku=? AND order_id=? AND id<?)',
+    'SCAN counted',
+  ])
+})
+
+test('messages to stores are counted in an index, and no message is read', () => {
+  const plan = planOf(countOutbox()).filter((step) => step.includes('outbox') && !step.includes('outbox_alerts'))
+  expect(plan).toEqual(Array(3).fill('SEARCH outbox USING COVERING INDEX outbox_due (state=? AND store>?)'))
 })
 
 test('the names in the audit are sought one after the other, and no entry of theirs is read', () => {
