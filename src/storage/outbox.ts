@@ -123,13 +123,12 @@ const kinds = (['callback', 'alert'] as const).flatMap((kind) =>
   (['due', 'done', 'dead'] as const).map((state) => ({ kind, state })),
 )
 
+/** Every callback has a store, and no alert has one: the index of due messages counts them. */
 export const countOutbox = statement(() =>
-  countUpTo(kinds, ({ kind, state }) =>
-    kind === 'alert'
-      ? sql`outbox where kind = 'alert' and ${notByIndex(sql`state`)} = ${state}`
-      : // Every callback has a store, and no alert has one: the index of due messages alone counts them.
-        sql`outbox where store is not null and state = ${state}`,
-  ),
+  countUpTo(kinds, ({ kind, state }) => {
+    const store = sql.raw(kind === 'alert' ? 'null' : 'not null')
+    return sql`outbox where store is ${store} and state = ${state}`
+  }),
 )
 
 /** Stores one effect for each dedupe key: a second effect with the same key changes nothing. */

@@ -14,7 +14,6 @@ import {
   notExists,
   notInArray,
   type SQL,
-  type SQLWrapper,
   sql,
 } from 'drizzle-orm'
 import { finalStates } from '../domain/purchase.ts'
@@ -171,7 +170,7 @@ export const ordersOfSku = statement(
         ),
       )
       .orderBy(newestFirst(storeOrderLines.orderId, place))
-      .limit(place.limit) as SQLWrapper as ReturnType<typeof newestOrders>,
+      .limit(place.limit) as unknown as ReturnType<typeof newestOrders>,
 )
 
 /** The references of orders in their stores. */
