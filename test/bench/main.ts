@@ -25,7 +25,7 @@ const benches: Record<string, { flags: string; run: () => Promise<void> }> = {
   receive: { flags: '', run: async () => held([await benchReceive(say)]) },
   order: { flags: '', run: async () => held([await benchOrder(say)]) },
   growth: { flags: ' [--stored N] [--folder F] [--prepare]', run: growth },
-  quota: { flags: ' [--long]', run: quota },
+  quota: { flags: ' [--long] [--only NAME] [--rounds N]', run: quota },
   counts: { flags: ' [--rounds N]', run: counts },
   sync: { flags: ' [--offers N] [--rounds N]', run: sync },
   'dry-run': { flags: ' [--offers N]', run: dryRun },
@@ -109,7 +109,20 @@ async function counts(): Promise<void> {
 }
 
 async function quota(): Promise<void> {
-  const { rows, figures, missed: bad } = await benchQuota(say, flag === '--long')
+  const { values } = parseArgs({
+    args: process.argv.slice(3),
+    options: { long: { type: 'boolean' }, only: { type: 'string' }, rounds: { type: 'string' } },
+  })
+  const { long: isLong, only, rounds } = values
+  const {
+    rows,
+    figures,
+    missed: bad,
+  } = await benchQuota(say, {
+    ...(isLong && { isLong }),
+    only,
+    ...(rounds && { rounds: Number(rounds) }),
+  })
   process.stdout.write(`${table(rows)}\n\n${JSON.stringify({ figures, missed: bad, passed: bad.length === 0 })}\n`)
   if (bad.length > 0) process.exitCode = 1
 }

@@ -49,7 +49,7 @@ const burst = (orders: number, completeAfterMs: number, webhooks: boolean): Scen
 })
 
 /** @param isLong adds the burst of a thousand orders, which takes four minutes at 600 requests a minute */
-const scenarios = (isLong: boolean): Scenario[] => [
+const scenariosOf = (isLong: boolean): Scenario[] => [
   { name: 'one every 0.3 s, over after 0.5 s', ...trickle, completeAfterMs: 500, webhooks: true },
   { name: 'one every 0.3 s, over after 0.5 s, no webhooks', ...trickle, completeAfterMs: 500, webhooks: false },
   burst(50, 1_000, true),
@@ -66,7 +66,22 @@ const WANTED = { webhooks: 2.2, none: 2.6, p95: 1.3 }
 
 const dispatcher = new Agent({ connections: 64 })
 
-export async function benchQuota(say: (text: string) => void, isLong: boolean) {
+/**
+ * @param only the name of the scenario that runs alone; undefined: all of them
+ * @param rounds how often each of them runs
+ */
+export async function benchQuota(
+  say: (text: string) => void,
+  { isLong = false, only, rounds = 1 }: { isLong?: boolean; only?: string | undefined; rounds?: number },
+) {
+  const scenarios = scenariosOf(isLong || only !== undefined).filter(({ name }) => only === undefined || name === only)
+  if (scenarios.length === 0) {
+    throw new Error(
+      `the scenarios are: ${scenariosOf(true)
+        .map(({ name }) => name)
+        .join('; ')}`,
+    )
+  }
   const rows: Row[] = [['', 'requests', 'by kind', 'p50', 'p95', 'least p95', 'ratio']]
   const figures: Record<string, object> = {}
   const missed: string[] = []
@@ -79,8 +94,12 @@ export async function benchQuota(say: (text: string) => void, isLong: boolean) {
     leasts.set(name, least)
     return least
   }
-  for (const scenario of scenarios(isLong)) {
-    say(scenario.name)
+  const played = scenarios.flatMap((scenario) =>
+    Array.from({ length: rounds }, (_, round) => ({ ...scenario, round: rounds === 1 ? '' : ` (${round + 1})` })),
+  )
+  for (const { round, ...scenario } of played) {
+    const name = scenario.name + round
+    say(name)
     const { counts, times } = await playQuayside(scenario)
     const least = scenario.everyMs === 0 ? await leastOf(scenario) : undefined
     const each = [...counts].map(([kind, count]) => [kind, count / scenario.orders] as const)
@@ -93,7 +112,7 @@ export async function benchQuota(say: (text: string) => void, isLong: boolean) {
       .join(', ')
     const seconds = (ms: number) => `${(ms / 1_000).toFixed(1)} s`
     rows.push([
-      scenario.name,
+      name,
       total.toFixed(2),
       kinds,
       seconds(p50),
@@ -101,9 +120,9 @@ export async function benchQuota(say: (text: string) => void, isLong: boolean) {
       least ? seconds(share(least, 0.95)) : '',
       ratio?.toFixed(2) ?? '',
     ])
-    figures[scenario.name] = { requests: total, ...Object.fromEntries(each), p50, p95, ratio }
-    if (total > (scenario.webhooks ? WANTED.webhooks : WANTED.none)) missed.push(`${scenario.name}: requests`)
-    if (scenario.webhooks && ratio !== undefined && ratio > WANTED.p95) missed.push(`${scenario.name}: p95`)
+    figures[name] = { requests: total, ...Object.fromEntries(each), p50, p95, ratio }
+    if (total > (scenario.webhooks ? WANTED.webhooks : WANTED.none)) missed.push(`${name}: requests`)
+    if (scenario.webhooks && ratio !== undefined && ratio > WANTED.p95) missed.push(`${name}: p95`)
   }
   await dispatcher.close()
   return { rows, figures, missed }
