@@ -94,6 +94,7 @@ test('messages, deliveries, offers, listings and differences are counted by thei
       id,
       kind,
       type: kind === 'alert' ? 'freeze' : 'line.failed',
+      store: kind === 'alert' ? null : STORE,
       dedupeKey: id,
       payload: { note: 'n' },
       state,

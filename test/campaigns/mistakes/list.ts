@@ -307,8 +307,8 @@ export const mistakes: readonly Mistake[] = [
     edits: [
       {
         file: 'domain/purchase.ts',
-        find: "return row === 'cancelled_before_sending'",
-        replace: 'return true',
+        find: "return next === 'cancelled' && (row === 'cancelled_before_sending' || row === 'shop_ended')",
+        replace: "return next === 'cancelled'",
       },
       {
         file: 'domain/purchase.ts',
@@ -725,11 +725,13 @@ export const mistakes: readonly Mistake[] = [
     ],
   },
   {
-    name: 'commit-tag-unchecked',
-    does: 'takes any answer to COMMIT for a commit, also that of a transaction which has failed',
+    name: 'rows-not-counted',
+    does: 'commits a guarded change on PostgreSQL, however many rows it has touched',
     foundBy: 'test/storage/postgres.test.ts',
     needs: 'postgres',
-    edits: [{ file: 'storage/postgres/postgres.ts', find: "if (tag === 'COMMIT')", replace: "if (tag !== '')" }],
+    edits: [
+      { file: 'storage/postgres/postgres.ts', find: "rows === 'any' ? text :", replace: 'rows !== undefined ? text :' },
+    ],
   },
   {
     name: 'unknown-commit-repeated',
@@ -739,8 +741,8 @@ export const mistakes: readonly Mistake[] = [
     edits: [
       {
         file: 'storage/postgres/postgres.ts',
-        find: "return isContended(error) ? { kind: 'again', error } : { kind: 'unknown', error }",
-        replace: "return { kind: 'again', error }",
+        find: "tags.length >= head.length + steps.length) return { kind: 'unknown', error }",
+        replace: "tags.length >= head.length + steps.length) return { kind: 'again', error }",
       },
     ],
   },
