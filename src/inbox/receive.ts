@@ -203,7 +203,7 @@ async function storeDelivery(
 ): Promise<Receipt> {
   const { db, vault, newId } = deps
   const id = newId()
-  // Where no time is signed, this one is the same for equal MACs, too: see `MOMENT_MS` of the signature.
+  // Where the supplier signs no time, the end of the moment is that of all equal MACs: see `MOMENT_MS` of the signature.
   const identity = { source, deliveryId, bodyHmac: vault.bodyHmac(body), mac, signedAt: signedAt ?? notBefore }
   const sealed = vault.seal({ table: 'deliveries', row: id }, body)
   const [stored] = await db.commit([

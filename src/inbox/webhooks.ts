@@ -342,8 +342,13 @@ async function testWebhook(
   await db.commit([audited(deps, actor, 'webhook.test', row.id, url)])
   const agent = openAgent(1)
   const ended = await exchange(agent, {
-    ...{ method: 'POST', origin: to.origin, path: to.pathname, headers, body: body.toString('utf8') },
-    ...{ deadlineMs: testDeadlineMs, bodyMaxBytes: TEST_ANSWER_MAX },
+    method: 'POST',
+    origin: to.origin,
+    path: to.pathname,
+    headers,
+    body: body.toString('utf8'),
+    deadlineMs: testDeadlineMs,
+    bodyMaxBytes: TEST_ANSWER_MAX,
   })
   await agent.destroy()
   const [outcome, detail] = outcomeOf(ended, to.host, proofOfTest(vault, dialect, headers, body))
@@ -355,7 +360,7 @@ async function testWebhook(
       ? []
       : [doubtful('address', elsewhere, 'Rotate the webhook, so that the supplier has the address that is right.')]),
   ]
-  const { status = null } = { status: null, ...ended }
+  const status = ('status' in ended ? ended.status : undefined) ?? null
   return { webhook: row.id, url, healthy: outcome === 'arrived', outcome, status, findings }
 }
 

@@ -42,7 +42,7 @@ export const deliveriesUnderId = statement((source: string, deliveryId: string) 
 const isOfStore = sql`${deliveries.source} like 'stores/%'`
 /**
  * A stored delivery that makes this one a repeat: it has the same MAC, or the same ID and body. Equal MACs of the supplier have the
- * same time; those of a store were received at different times.
+ * same time; those of a store were received at different times. Each condition names the source, so that each has its index.
  */
 export const deliveryTwins = statement(({ source, deliveryId, bodyHmac, mac, signedAt }: Identity) =>
   build

@@ -12,7 +12,7 @@ import Connection from 'better-sqlite3'
 import { BENCH_PATH } from './bench-webhook.ts'
 import type { Disk } from './disk-probe.ts'
 import { countOld, storeOldDeliveries } from './old-deliveries.ts'
-import { openOrderBench } from './order.ts'
+import { buySteadily, openOrderBench } from './order.ts'
 import { CAUSED, type Kept, openAnswering, openLoad, PROBE, readingOf } from './soak.ts'
 import type { Reading } from './soak-probe.ts'
 import type { Answers } from './steady-load.ts'
@@ -22,10 +22,8 @@ const STORED = 1_000_000
 const SECONDS = 120
 const BEFORE_SECONDS = 30
 const READ_MS = 2_000
-/** Deliveries a second, and two orders. */
+/** Deliveries a second. */
 const RATE = 100
-const ORDERS_AT_ONCE = 2
-const ORDERS_MS = 1_000
 const BLOCKED_MAX_MS = 50
 /** A disk is quiet when its own tiny writes take no longer, before and after. */
 const QUIET_MS = 25
@@ -61,18 +59,11 @@ export async function benchForget(
   const disk = openAnswering<Disk>('disk-probe.ts', folder)
   const reader = new Connection(file, { readonly: true })
   const before = countOld(reader)
-  let isOver = false
-  let rounds = 0
-  const buy = async (): Promise<void> => {
-    while (!isOver) {
-      rounds += 1
-      await Promise.all([bench.orders(rounds, ORDERS_AT_ONCE), sleep(ORDERS_MS)])
-    }
-  }
+  let buying: ReturnType<typeof buySteadily> | undefined
   try {
     await bench.orders(0, 50)
     const load = openLoad({ url: `${bench.url}${BENCH_PATH}`, rate: RATE, first: Date.now() * 1_000 })
-    const buying = buy()
+    buying = buySteadily(bench)
     await sleep(5_000)
     const measure = async (wanted: number, isEnded: () => boolean): Promise<Part> => {
       await Promise.all([load.mark(), disk.mark(), readingOf(bench.service, 'read')])
@@ -108,8 +99,7 @@ export async function benchForget(
     const forgetting = await measure(seconds, () => isForgotten)
     const tookMs = performance.now() - beganAt
     const left = countOld(reader)
-    isOver = true
-    await Promise.all([load.end(), buying])
+    await Promise.all([load.end(), buying.end()])
     reader.close()
     bench.service.kill('SIGTERM')
     await once(bench.service, 'exit')
@@ -119,7 +109,7 @@ export async function benchForget(
     const after = await disk.mark()
     return report({ quiet, forgetting, after, forgotten: before - left, left, tookMs })
   } finally {
-    isOver = true
+    void buying?.end()
     await disk.end()
     await bench.close()
   }

@@ -236,6 +236,21 @@ export async function openOrderBench(
   }
 }
 
+/** Hands in two orders a second until it is ended, whatever else the bench does meanwhile. */
+export function buySteadily({ orders }: Pick<OrderBench, 'orders'>): { end: () => Promise<void> } {
+  let isOver = false
+  const buy = async (): Promise<void> => {
+    for (let round = 1; !isOver; round += 1) await Promise.all([orders(round, 2), sleep(1_000)])
+  }
+  const buying = buy()
+  return {
+    end: () => {
+      isOver = true
+      return buying
+    },
+  }
+}
+
 async function workers(count: number, amount: number, work: (number: number) => Promise<void>): Promise<void> {
   let next = 0
   const one = async (): Promise<void> => {

@@ -12,7 +12,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import Connection from 'better-sqlite3'
 import { BENCH_PATH } from './bench-webhook.ts'
 import { countOld, storeOldDeliveries } from './old-deliveries.ts'
-import { openOrderBench } from './order.ts'
+import { buySteadily, openOrderBench } from './order.ts'
 import { here } from './processes.ts'
 import type { Reading } from './soak-probe.ts'
 import type { Answers, SteadyLoad } from './steady-load.ts'
@@ -24,8 +24,6 @@ const STORED = 1_000_000
 const WARM_UP_MS = 5_000
 const MAXIMUM_MS = 15_000
 const READ_MS = 5_000
-const ORDERS_MS = 1_000
-const ORDERS_AT_ONCE = 2
 /** How long the service may take to come to rest. */
 const REST_MS = 120_000
 /** Numbers of the deliveries of one load. */
@@ -166,14 +164,7 @@ export async function benchSoak(say: (text: string) => void, { minutes = MINUTES
     ...(await readingOf(bench.service, asked)),
     wal: statSync(`${file}-wal`).size,
   })
-  let isOver = false
-  let rounds = 0
-  const buy = async (): Promise<void> => {
-    while (!isOver) {
-      rounds += 1
-      await Promise.all([bench.orders(rounds, ORDERS_AT_ONCE), sleep(ORDERS_MS)])
-    }
-  }
+  let buying: ReturnType<typeof buySteadily> | undefined
   try {
     say('the maximum')
     await bench.orders(0, 100)
@@ -194,7 +185,7 @@ export async function benchSoak(say: (text: string) => void, { minutes = MINUTES
     const before = await atRest(read)
 
     const load = openLoad({ url: target, rate, first: 2 * LOADS })
-    const buying = buy()
+    buying = buySteadily(bench)
     const most = { ...before }
     const steady: Kept = { blockedMs: 0, commitMs: 0, statementMs: 0, foldMs: 0, collectionMs: 0, longestMs: 0 }
     const p99s: number[] = []
@@ -218,8 +209,7 @@ export async function benchSoak(say: (text: string) => void, { minutes = MINUTES
     const forgot = await Promise.race([readingOf(bench.service, 'forget'), load.ended])
     const answers = await load.mark()
     failed += answers.failed
-    isOver = true
-    await Promise.all([load.end(), buying])
+    await Promise.all([load.end(), buying.end()])
     say('rest')
     await drained()
     const after = await returned(() => atRest(read), before)
@@ -242,7 +232,7 @@ export async function benchSoak(say: (text: string) => void, { minutes = MINUTES
       figures: { minutes, stored, maximum: Math.round(maximum), ...soak },
     }
   } finally {
-    isOver = true
+    void buying?.end()
     reader.close()
     await bench.close()
   }
