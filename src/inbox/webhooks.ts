@@ -360,7 +360,7 @@ async function testWebhook(
       ? []
       : [doubtful('address', elsewhere, 'Rotate the webhook, so that the supplier has the address that is right.')]),
   ]
-  const status = ('status' in ended ? ended.status : undefined) ?? null
+  const status = ended.stage === 'not_sent' ? null : (ended.status ?? null)
   return { webhook: row.id, url, healthy: outcome === 'arrived', outcome, status, findings }
 }
 
