@@ -382,6 +382,25 @@ describe('keys that wait in the lines of an order of WooCommerce', () => {
     expect(await fulfil('B', 'BBBB-1')).toEqual({ outcome: 'confirmed' })
   })
 
+  test('come once where a unit of their line was refunded and the customer then learns that other keys are late', async () => {
+    const world = await wooCommerceWorld()
+    const { fulfil, close, reference, refund, mails, notes } = ordered(world, { A: 3, B: 1 })
+    refund('A', 1)
+    await world.store.order?.(reference)
+    await fulfil('A', 'AAAA-1')
+    await fulfil('A', 'AAAA-2')
+    expect(await world.store.sendWaiting?.(reference)).toEqual({ outcome: 'confirmed' })
+    expect(notes(true)).toEqual([])
+    const words = ['Your keys are late.', 'One is still to come.', 'You need do nothing.'] as [string, string, string]
+    for (const _of of [1, 2]) {
+      expect(await world.store.reportLate?.({ reference, words })).toEqual({ outcome: 'confirmed' })
+    }
+    expect(notes(true).filter((note) => note.startsWith('Your keys are late.'))).toHaveLength(1)
+    await fulfil('B', 'BBBB-1')
+    await close()
+    expect(['AAAA-1', 'AAAA-2', 'BBBB-1'].map(mails)).toEqual([1, 1, 1])
+  })
+
   test('are not said to be sent where the shop does not answer, and are none of an order that it has no more', async () => {
     const world = await wooCommerceWorld()
     const { fulfil, reference, refund } = ordered(world, { A: 1, B: 2 })

@@ -466,7 +466,10 @@ export async function sendWaiting(shop: HandOverShop, reference: string): Promis
   return waitingKeys(shop, { ...order, line_items }).length === 0 ? CONFIRMED : sendByNote(shop, order, [])
 }
 
-/** Writes to the customer, once, that keys of their order are late. Keys that wait in the lines go first: its mail prints them. */
+/**
+ * Writes to the customer, once, that keys of their order are late. The mail of that note prints the lines. Therefore all keys that wait
+ * there go by note first, also those of refunded lines, which `sendWaiting` leaves for the mail of the completed order.
+ */
 export async function reportLate(
   shop: HandOverShop,
   { reference, words, keysUrl }: Parameters<NonNullable<Store['reportLate']>>[0],
@@ -483,7 +486,7 @@ export async function reportLate(
   if (notes.outcome !== 'read') return notes
   const [late] = words.map(escaped)
   if (notes.value.some(({ note, customer_note }) => customer_note && note.startsWith(late ?? ''))) return CONFIRMED
-  const sent = await sendWaiting(shop, reference)
+  const sent = isMailed(order) ? CONFIRMED : await sendByNote(shop, order, [])
   if (sent.outcome !== 'confirmed') return sent
   const text = words.map(escaped).join(' ')
   return postNote(shop, order.id, keysUrl === undefined ? text : `${text}\n${linkText(keysUrl)}`, true)
