@@ -1,8 +1,8 @@
 import { sentence } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
+import { secretsOf } from '../settings/set-up-files.ts'
 import { CONFIG_FILE, configFileOf, type Item } from './client.ts'
 import { type Call, type CommandRow, wholeOf } from './command.ts'
-import { secretsOf } from './set-up-files.ts'
 import { key, number, right } from './tables.ts'
 import { ageOf, cell, commandLine } from './words.ts'
 

@@ -8,6 +8,7 @@ import { rateAt } from '../domain/rates.ts'
 import { codeOf, Failure, messageOf } from '../errors.ts'
 import { orderWords, provenBy } from '../fitting/check.ts'
 import { type Inspection, inspect } from '../installation.ts'
+import { secretsOf } from '../settings/set-up-files.ts'
 import { fileSystemOf, fileSystemType } from '../storage/data-folder.ts'
 import { placeName } from '../storage/database-place.ts'
 import { unreadableText } from './catalogue.ts'
@@ -18,7 +19,6 @@ import { checkPublicUrl, checkService, checkStores, checkWebhooks, meetService }
 import { checkLists, checkRecords, checkSupplier } from './doctor-supplier.ts'
 import { exitCodes, sectionOf } from './exit-codes.ts'
 import { findingText } from './facts.ts'
-import { secretsOf } from './set-up-files.ts'
 import { commandLine, instant } from './words.ts'
 
 /** The result of one check. `fail`: what was checked does not work. `warn`: it works, but a person should know something. */

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { trySupplier } from '../../src/cli/supplier-sample.ts'
+import { trySupplier } from '../../src/settings/supplier-trial.ts'
 import { type Dialect, dialectShape, readDialect } from '../../src/dialect/dialect.ts'
 import { Secret } from '../../src/secret.ts'
 import { type Card, type Fault, type Habits, sum } from './double.ts'
