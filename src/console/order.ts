@@ -1,11 +1,10 @@
 /** One order: what happened, its lines with their keys, and what a person can do now. */
 
 import { counted } from '../domain/figures.ts'
-import type { HoldReason } from '../domain/hold.ts'
 import { type Html, html, type Piece } from '../domain/html.ts'
 import { lineLabels, purchaseLabels } from '../domain/labels.ts'
 import { amountText, parseDecimal } from '../domain/money.ts'
-import { isOver } from '../domain/purchase.ts'
+import { type HoldReason, isOver } from '../domain/purchase.ts'
 import { currentParts, hasLeft } from '../domain/store-order.ts'
 import type { StatusView } from '../http/api/status.ts'
 import type { AnswerOf } from '../http/api/table.ts'

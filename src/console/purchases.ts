@@ -1,10 +1,10 @@
 /** Purchases that wait for a person: purchases in review, which only a decision moves on, and purchases that a rule holds. */
 
 import { countText } from '../domain/figures.ts'
-import { type HoldReason, holdReasons } from '../domain/hold.ts'
 import { type Html, html, type Piece } from '../domain/html.ts'
 import { decisionLabels, holdLabels, severalLabels } from '../domain/labels.ts'
 import { sumText } from '../domain/money.ts'
+import { type HoldReason, holdReasons } from '../domain/purchase.ts'
 import { Failure } from '../errors.ts'
 import type { AnswerOf, ItemOf } from '../http/api/table.ts'
 import { selectField } from './forms.ts'

@@ -1,6 +1,6 @@
 /** The kinds of alerts, as they are stored and compared, and the page of the console about each. `labels` lists them with their words. */
 import { alertWords, plainName } from './labels.ts'
-import { type WayIntoReview, waysIntoReview } from './purchase-table.ts'
+import { type WayIntoReview, waysIntoReview } from './purchase.ts'
 
 export type AlertKind = keyof typeof alertWords
 export const alertKinds = Object.keys(alertWords) as AlertKind[]

@@ -15,8 +15,15 @@
  * If fewer units are left, a purchase that was sent but provably not executed ends, and its part is planned again for the rest.
  * A person may close units that the order has taken back. If the order pays for them again, they count as not granted.
  */
-import { type HoldReason, isStandingHold, type StandingHold, type TakenBackBy } from './hold.ts'
-import { finalStates, isOver, type PurchaseState } from './purchase.ts'
+import {
+  finalStates,
+  type HoldReason,
+  isOver,
+  isStandingHold,
+  type PurchaseState,
+  type StandingHold,
+  type TakenBackBy,
+} from './purchase.ts'
 import type { Standing } from './store-order.ts'
 
 export interface LineUnits {

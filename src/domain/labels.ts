@@ -5,12 +5,10 @@
 
 import type { Condition } from './conditions.ts'
 import { countText } from './figures.ts'
-import type { HoldReason } from './hold.ts'
 import type { ListingState } from './listing.ts'
 import type { HeldReason } from './pricing.ts'
 import type { Unclear } from './publication.ts'
-import type { PurchaseState } from './purchase.ts'
-import type { WayIntoReview } from './purchase-table.ts'
+import type { HoldReason, PurchaseState, WayIntoReview } from './purchase.ts'
 import type { LineState, NoMargin, OrderState } from './store-order.ts'
 import type { WaitReason } from './store-update.ts'
 import type { WaitCause, WaitHelp } from './waiting.ts'

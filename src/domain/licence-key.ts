@@ -1,4 +1,5 @@
 /** What a licence key is: text in one form, by which it is stored, compared and delivered; or an address, a picture, a file, a pair. */
+import { createHash } from 'node:crypto'
 
 /** What a key of a supplier may be. `image`: PNG, JPEG, GIF or WebP; `file`: any other; both come in base64. */
 export const keyTypes = ['text', 'url', 'image', 'file'] as const
@@ -104,3 +105,15 @@ export const secretsOf = (type: StoredKeyType | undefined, text: string): string
 /** Returns the text by which a key is known as the same key: of a pair the parts alone, whatever they are called. */
 export const sameKeyText = (type: StoredKeyType | undefined, key: string): string =>
   type === 'pair' ? secretsOf(type, key).join('\n') : key
+
+/**
+ * The mark of a licence key, which a store keeps in place of the key where its customers get a link. It tells nothing of the key,
+ * and is the same after a lost database, so that a repeat finds what was handed over.
+ *
+ * @param ordinal the number of the key in its purchase, from 1
+ */
+export const markOfKey = (externalOrderId: string, ordinal: number): string =>
+  `qk-${createHash('sha256').update(`${externalOrderId} ${ordinal}`).digest('base64url').slice(0, 22)}`
+
+/** Whether a text is the mark of a licence key, and no key. */
+export const isMark = (text: string): boolean => /^qk-[\w-]{22}$/.test(text)

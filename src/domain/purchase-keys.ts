@@ -70,18 +70,6 @@ const encode = (piece: string): string =>
 
 const ALPHABET = 'abcdefghijklmnopqrstuvwxyz234567'
 
-/**
- * The mark of a licence key, which a store keeps in place of the key where its customers get a link. It tells nothing of the key,
- * and is the same after a lost database, so that a repeat finds what was handed over.
- *
- * @param ordinal the number of the key in its purchase, from 1
- */
-export const markOfKey = (externalOrderId: string, ordinal: number): string =>
-  `qk-${createHash('sha256').update(`${externalOrderId} ${ordinal}`).digest('base64url').slice(0, 22)}`
-
-/** Whether a text is the mark of a licence key, and no key. */
-export const isMark = (text: string): boolean => /^qk-[\w-]{22}$/.test(text)
-
 /** RFC 4648 base32, lower case, without padding. */
 function base32(bytes: Buffer): string {
   let text = ''

@@ -1,7 +1,15 @@
 /** The public states of a store order and its lines. They are derived from the purchases and never stored. */
-import type { HoldReason, TakenBackBy } from './hold.ts'
 import { scale } from './money.ts'
-import { type Charged, chargesOf, finalStates, isOver, mostOf, type PurchaseState } from './purchase.ts'
+import {
+  type Charged,
+  chargesOf,
+  finalStates,
+  type HoldReason,
+  isOver,
+  mostOf,
+  type PurchaseState,
+  type TakenBackBy,
+} from './purchase.ts'
 
 export const lineStates = ['not_ours', 'open', 'held', 'partly_fulfilled', 'fulfilled', 'failed', 'cancelled'] as const
 export type LineState = (typeof lineStates)[number]

@@ -2,7 +2,7 @@
  * What a store learns about its orders. An update can be stored, because it contains no licence key: keys are decrypted
  * only while the update is pushed.
  */
-import { type HoldReason, holdReasons } from './hold.ts'
+import { type HoldReason, holdReasons } from './purchase.ts'
 import type { OrderState } from './store-order.ts'
 
 /** An order, as its store knows it. */

@@ -22,9 +22,6 @@ export type OrderStatus = (typeof orderStatuses)[number]
 /** Whether the order was charged and not refunded. */
 export const moneyIsOut = (status: OrderStatus): boolean => status === 'open' || status === 'completed'
 
-/** Whether two ids name one product. A supplier may write the same id in capitals in one answer, in small letters in another. */
-export const isSameProduct = (a: string, b: string): boolean => a.toLowerCase() === b.toLowerCase()
-
 /** The six events of the API, by the names that Quayside uses. */
 export const eventNames = [
   'order.completed',

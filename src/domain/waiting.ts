@@ -12,9 +12,8 @@
  *   them. A backend cannot show a refund: its units count until it has confirmed the update `line.failed`. From then on it knows
  *   that it must refund the customer.
  */
-import { type HoldReason, isStandingHold } from './hold.ts'
 import { amountText } from './money.ts'
-import { isOver, mostOf, type PurchaseState } from './purchase.ts'
+import { type HoldReason, isOver, isStandingHold, mostOf, type PurchaseState } from './purchase.ts'
 import { currentParts, delivered, isOfUnits, type PartFacts, type Standing } from './store-order.ts'
 
 /** Why a customer waits. The causes that need a person come first. If a line has several causes, the first of them counts. */

@@ -1,7 +1,6 @@
 /** The actions that people and stores ask of ordering. The audit records each action in the commit that carries it out. */
 
-import { isStandingHold } from '../domain/hold.ts'
-import { finalStates, keepsMoney } from '../domain/purchase.ts'
+import { finalStates, isStandingHold, keepsMoney } from '../domain/purchase.ts'
 import { conflict, Failure } from '../errors.ts'
 import { type Database, need } from '../storage/database.ts'
 import { earningsChanged } from '../storage/earnings.ts'

@@ -1,7 +1,7 @@
 /** Freezes all buying: for a person, for many reviews, for many orphans. `actions.ts` lifts freezes, and releases purchases. */
 
+import { reviewsByCancellation } from '../domain/purchase.ts'
 import { carriesStore } from '../domain/purchase-keys.ts'
-import { reviewsByCancellation } from '../domain/purchase-table.ts'
 import type { SupplierOrder } from '../domain/supplier.ts'
 import { type Change, first } from '../storage/database.ts'
 import { orphansFoundAfter } from '../storage/discrepancies.ts'

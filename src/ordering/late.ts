@@ -1,6 +1,5 @@
-import { heldAlertMs, holdReasons } from '../domain/hold.ts'
 import { holdLabels } from '../domain/labels.ts'
-import { finalStates } from '../domain/purchase.ts'
+import { finalStates, heldAlertMs, holdReasons } from '../domain/purchase.ts'
 import { holdToReport } from '../domain/store-update.ts'
 import { type Change, commitUnlessStale } from '../storage/database.ts'
 import { enqueueAlert, enqueueUpdate, type UpdateEffect } from '../storage/outbox.ts'

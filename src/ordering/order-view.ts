@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { counted, duration } from '../domain/figures.ts'
-import { type HoldReason, isStandingHold } from '../domain/hold.ts'
 import { clicksOf } from '../domain/key-page.ts'
-import { chargesOf } from '../domain/purchase.ts'
+import { chargesOf, type HoldReason, isStandingHold } from '../domain/purchase.ts'
 import {
   currentParts,
   delivered,

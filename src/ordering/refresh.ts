@@ -1,7 +1,6 @@
 import { judgeNotFound, type NotFoundVerdict } from '../domain/not-found-proof.ts'
 import { afterLookUp } from '../domain/pace.ts'
-import type { FoundOrder, PurchaseInput, PurchaseState } from '../domain/purchase.ts'
-import { LATE_MS } from '../domain/purchase-table.ts'
+import { type FoundOrder, LATE_MS, type PurchaseInput, type PurchaseState } from '../domain/purchase.ts'
 import type { SupplierOrder } from '../domain/supplier.ts'
 import { messageOf } from '../errors.ts'
 import { first } from '../storage/database.ts'

@@ -14,8 +14,14 @@ import {
   type SQL,
   sql,
 } from 'drizzle-orm'
-import { type HoldReason, holdReasons, standingHolds } from '../domain/hold.ts'
-import { finalStates, type PurchaseState, purchaseStates } from '../domain/purchase.ts'
+import {
+  finalStates,
+  type HoldReason,
+  holdReasons,
+  type PurchaseState,
+  purchaseStates,
+  standingHolds,
+} from '../domain/purchase.ts'
 import type { Change } from './database.ts'
 import { purchases, storeOrderLines, storeOrders } from './schema.ts'
 import { type Bound, build, change, countUpTo, notByIndex, type RowUpdate, statement } from './statement.ts'

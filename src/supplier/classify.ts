@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
 import { type Dialect, valueAt } from '../dialect/dialect.ts'
 import type { AnswerEvidence, ExpectedOrder, NotExecutedCause, Placement, SupplierOrder } from '../domain/supplier.ts'
-import { isSameProduct } from '../domain/supplier.ts'
 import { retryAfterMs } from './rate-limit.ts'
 import { NO_JSON } from './read.ts'
 import {
@@ -176,6 +175,9 @@ export function disagreement(
   if (dialect.order.quantity !== null && order.quantity !== expected.quantity) return 'quantity'
   return undefined
 }
+
+/** Whether two ids name one product. A supplier may write the same id in capitals in one answer, in small letters in another. */
+export const isSameProduct = (a: string, b: string): boolean => a.toLowerCase() === b.toLowerCase()
 
 /** Says to people how an order differs from what was sent: the dialect's setting, the value read by it, and the sent value. */
 export function differenceText(order: SupplierOrder, expected: ExpectedOrder, dialect: Dialect): string | undefined {

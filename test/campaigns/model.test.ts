@@ -1,7 +1,6 @@
 /** The design check in its short form; `npm run model` walks through more, and prints what it finds. */
 import { describe, expect, test } from 'vitest'
-import { purchaseStates } from '../../src/domain/purchase.ts'
-import { rows } from '../../src/domain/purchase-table.ts'
+import { purchaseStates, rows } from '../../src/domain/purchase.ts'
 import { type Case, decide } from '../domain/purchase-case.ts'
 import { otherCases } from '../domain/purchase-cases-after.ts'
 import { foundCases } from '../domain/purchase-cases-found.ts'

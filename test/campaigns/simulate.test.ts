@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process'
 import { resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { rows } from '../../src/domain/purchase-table.ts'
+import { rows } from '../../src/domain/purchase.ts'
 import { cells, outOfReach, takeReached } from './simulate/coverage.ts'
 import { excludedPairs, faults, pairs } from './simulate/faults.ts'
 import { planOf } from './simulate/plan.ts'

@@ -1,7 +1,7 @@
 /** The kinds of alerts are a closed list: the compiler, which `npm run check` runs over this file, refuses every other kind. */
 import { expect, test } from 'vitest'
 import { alertRules, ruleOf } from '../../src/alerts/kinds.ts'
-import { row, waysIntoReview } from '../../src/domain/purchase-table.ts'
+import { row, waysIntoReview } from '../../src/domain/purchase.ts'
 import { enqueueAlert } from '../../src/storage/outbox.ts'
 
 const context = { newId: () => 'a', now: () => 1 }

@@ -1,6 +1,7 @@
 /** Cases of the transition table: up to the answer of the supplier, and after a lost one. */
-import { holdReasons } from '../../src/domain/hold.ts'
+
 import type { Answer, FoundOrder, PurchaseInput } from '../../src/domain/purchase.ts'
+import { holdReasons } from '../../src/domain/purchase.ts'
 import { EARLIER, HOUR, MINUTE, NOW, order } from '../support/facts.ts'
 import { type Case, says, stays, to } from './purchase-case.ts'
 

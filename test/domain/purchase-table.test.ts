@@ -1,6 +1,13 @@
 import { describe, expect, test } from 'vitest'
-import { finalStates, mayBuy, type PurchaseState, purchaseStates } from '../../src/domain/purchase.ts'
-import { reviewsByCancellation, rows, waysIntoReview } from '../../src/domain/purchase-table.ts'
+import {
+  finalStates,
+  mayBuy,
+  type PurchaseState,
+  purchaseStates,
+  reviewsByCancellation,
+  rows,
+  waysIntoReview,
+} from '../../src/domain/purchase.ts'
 import { EARLIER } from '../support/facts.ts'
 import { type Case, decide, expected } from './purchase-case.ts'
 import { otherCases } from './purchase-cases-after.ts'

@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { holdReasons } from '../../src/domain/hold.ts'
-import { purchaseStates } from '../../src/domain/purchase.ts'
+import { holdReasons, purchaseStates } from '../../src/domain/purchase.ts'
 import {
   countParts,
   currentParts,

@@ -1,6 +1,6 @@
 /** What a store learns of a hold: which, once, and when. */
 import { expect, it } from 'vitest'
-import { type HoldReason, holdReasons } from '../../src/domain/hold.ts'
+import { type HoldReason, holdReasons } from '../../src/domain/purchase.ts'
 import { holdToReport, isComplete, type LineFulfilled, reportedHolds } from '../../src/domain/store-update.ts'
 
 const AT_ONCE: readonly HoldReason[] = ['out_of_stock', 'balance', 'ceiling']

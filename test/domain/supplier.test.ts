@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
-import { answerClass, isSameProduct, moneyIsOut, orderStatuses, type Placement } from '../../src/domain/supplier.ts'
+import { answerClass, moneyIsOut, orderStatuses, type Placement } from '../../src/domain/supplier.ts'
+import { isSameProduct } from '../../src/supplier/classify.ts'
 
 const evidence = { detail: 'answered' }
 const unknown = { outcome: 'unknown', cause: 'lost', evidence } as const

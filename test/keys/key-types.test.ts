@@ -1,6 +1,6 @@
 /** Keys that are no plain text, from the supplier to their customers, and all places where people read keys. */
 import { expect, test } from 'vitest'
-import { isMark } from '../../src/domain/purchase-keys.ts'
+import { isMark } from '../../src/domain/licence-key.ts'
 import { exportOrders } from '../../src/ordering/order-export.ts'
 import { revealKeys } from '../../src/ordering/order-history.ts'
 import { viewOrder } from '../../src/ordering/order-view.ts'

@@ -1,6 +1,6 @@
 /** A paid order that waits for too long: people are alerted once, and its shop says why. */
 import { describe, expect, test } from 'vitest'
-import { heldAlertMs, holdReasons } from '../../src/domain/hold.ts'
+import { heldAlertMs, holdReasons } from '../../src/domain/purchase.ts'
 import { alertHeld } from '../../src/ordering/late.ts'
 import type { Change } from '../../src/storage/database.ts'
 import { insertKey } from '../../src/storage/licence-keys.ts'

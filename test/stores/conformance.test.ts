@@ -1,6 +1,6 @@
 /** What every kind of store keeps, tried on each kind against a shop that really answers. */
 import { describe, expect, test } from 'vitest'
-import { markOfKey } from '../../src/domain/purchase-keys.ts'
+import { markOfKey } from '../../src/domain/licence-key.ts'
 import type { StoreListing } from '../../src/stores/store.ts'
 import { STANDARD_MAIL } from '../shops/shopify-mails.ts'
 import { TEST_NOW } from '../support/database.ts'

@@ -1,6 +1,6 @@
 /** The link to the page of keys, from a hand-over to what the customer of a WooCommerce order reads. */
 import { describe, expect, test } from 'vitest'
-import { markOfKey } from '../../src/domain/purchase-keys.ts'
+import { markOfKey } from '../../src/domain/licence-key.ts'
 import type { KeyWay } from '../../src/domain/store-update.ts'
 import { openLine } from '../../src/keys/key-pages.ts'
 import { resendKeys } from '../../src/ordering/resend.ts'

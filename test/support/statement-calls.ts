@@ -4,7 +4,6 @@ import { readdirSync } from 'node:fs'
 const folder = new URL('../../src/storage/', import.meta.url)
 /** What is no table module: the port, the engine and what they stand on. */
 const machinery = [
-  'compiled-statement',
   'data-folder',
   'database',
   'database-place',

@@ -21,7 +21,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { SQLWrapper } from 'drizzle-orm'
 import type pg from 'pg'
 import { Failure, messageOf } from '../../errors.ts'
-import { camelCase, rowReader } from '../compiled-statement.ts'
 import {
   type Change,
   type Database,
@@ -34,6 +33,7 @@ import {
   rejectAll,
   StaleWrite,
 } from '../database.ts'
+import { camelCase, rowReader } from '../statement.ts'
 import { type PipelineAnswer, type PipelineStatement, runPipeline } from './pipeline.ts'
 import { compile, encodeValue, types } from './translation.ts'
 

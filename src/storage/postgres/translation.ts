@@ -5,8 +5,7 @@
 import { is, Param } from 'drizzle-orm'
 import { PgDialect } from 'drizzle-orm/pg-core'
 import type pg from 'pg'
-import { statementCompiler } from '../compiled-statement.ts'
-import { wholeList } from '../statement.ts'
+import { statementCompiler, wholeList } from '../statement.ts'
 
 /** A list reaches PostgreSQL as an array. The array has the type of the column that it is compared with. */
 function listAsArray(param: unknown): unknown {

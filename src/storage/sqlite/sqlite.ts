@@ -15,7 +15,6 @@ import Connection from 'better-sqlite3'
 import type { SQLWrapper } from 'drizzle-orm'
 import { SQLiteSyncDialect } from 'drizzle-orm/sqlite-core'
 import { Failure, messageOf } from '../../errors.ts'
-import { camelCase, rowReader, statementCompiler } from '../compiled-statement.ts'
 import {
   type Change,
   type Database,
@@ -28,6 +27,7 @@ import {
   rejectAll,
   StaleWrite,
 } from '../database.ts'
+import { camelCase, rowReader, statementCompiler } from '../statement.ts'
 
 type Member = QueuedCommit<{ prepared: Prepared; params: unknown[]; rows: RowCount }>
 

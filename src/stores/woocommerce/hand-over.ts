@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { isMark } from '../../domain/purchase-keys.ts'
+import { isMark } from '../../domain/licence-key.ts'
 import type { OrderClosed } from '../../domain/store-update.ts'
 import { jsonIn } from '../connection.ts'
 import { escaped } from '../shop-catalogue.ts'

@@ -62,7 +62,7 @@ export const mistakes: readonly Mistake[] = [
     seed: 33,
     edits: [
       {
-        file: 'domain/purchase-table.ts',
+        file: 'domain/purchase.ts',
         find: "return { next: 'unknown', set }",
         replace: `if (refused) return { next: 'rejected', set: { lastClass }, effects: ['notify_failed'] }
     return { next: 'unknown', set }`,
@@ -128,7 +128,7 @@ export const mistakes: readonly Mistake[] = [
     seed: 13,
     edits: [
       {
-        file: 'domain/purchase-table.ts',
+        file: 'domain/purchase.ts',
         find: "return { next: 'rejected', set: { lastClass: 'refused' }, effects: [{ plan: answer.reason, notBefore }] }",
         replace: "return { next: 'waiting', set: { holdReason: answer.reason, notBefore, lastClass: 'refused' } }",
       },
@@ -139,7 +139,7 @@ export const mistakes: readonly Mistake[] = [
     does: 'repeats a request although the store has cancelled',
     edits: [
       {
-        file: 'domain/purchase-table.ts',
+        file: 'domain/purchase.ts',
         find: `if (facts.cancelRequestedAt === null) return undefined
     return { next: 'cancelled', effects: failureNotice(facts) }`,
         replace: 'return undefined',
@@ -157,7 +157,7 @@ export const mistakes: readonly Mistake[] = [
     seed: 15,
     edits: [
       {
-        file: 'domain/purchase-table.ts',
+        file: 'domain/purchase.ts',
         find: 'if (!allCame(facts, input) || facts.cancelRequestedAt === null) return undefined',
         replace: 'if (facts.quantity > 0) return undefined',
       },
@@ -190,7 +190,7 @@ export const mistakes: readonly Mistake[] = [
     does: 'freezes buying for reviews that cancellations caused',
     edits: [
       {
-        file: 'domain/purchase-table.ts',
+        file: 'domain/purchase.ts',
         find: "['completed_and_cancelled', 'cancelled_before_hand_over']",
         replace: "['none of them']",
       },
@@ -284,7 +284,7 @@ export const mistakes: readonly Mistake[] = [
     foundBy: 'test/ordering/scan.test.ts',
     edits: [
       {
-        file: 'domain/purchase-table.ts',
+        file: 'domain/purchase.ts',
         find: 'if (several.length === 0) return undefined',
         replace: 'if (several.length >= 0) return undefined',
       },

@@ -1,5 +1,5 @@
 /** What is explored: each part as a whole, and together every row of the transition table that can happen. */
-import { rows } from '../../../src/domain/purchase-table.ts'
+import { rows } from '../../../src/domain/purchase.ts'
 import { coarse, type Durations, exact } from './rules.ts'
 import type { World } from './state.ts'
 import type { Bounds } from './step.ts'

@@ -1,6 +1,12 @@
 /** A purchase of the model in the words of the transition table, and what the table says of it. */
-import type { FoundOrder, Patch, PurchaseFacts, PurchaseInput, Transition } from '../../../src/domain/purchase.ts'
-import { REPEATS_MAX } from '../../../src/domain/purchase-table.ts'
+import {
+  type FoundOrder,
+  type Patch,
+  type PurchaseFacts,
+  type PurchaseInput,
+  REPEATS_MAX,
+  type Transition,
+} from '../../../src/domain/purchase.ts'
 import {
   bit,
   bitsOf,

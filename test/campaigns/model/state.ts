@@ -5,8 +5,7 @@
  * never) and what is another question: amounts, other lines, a clock that jumps, a database that is restored. Instants
  * are counts of ticks that stop where nothing depends on them any more.
  */
-import type { HoldReason, TakenBackBy } from '../../../src/domain/hold.ts'
-import type { AnswerClass, PurchaseState } from '../../../src/domain/purchase.ts'
+import type { AnswerClass, HoldReason, PurchaseState, TakenBackBy } from '../../../src/domain/purchase.ts'
 import type { Standing } from '../../../src/domain/store-order.ts'
 import { createPool, type Kept } from './pool.ts'
 

@@ -2,8 +2,8 @@
  * Wrong variants of the system: each is one small mistake, and each has to be caught by the promise that it breaks.
  */
 
-import { isStandingHold } from '../../../src/domain/hold.ts'
 import type { PurchaseFacts, PurchaseInput, Transition } from '../../../src/domain/purchase.ts'
+import { isStandingHold } from '../../../src/domain/purchase.ts'
 import { explore, type Fault } from './explore.ts'
 import { coarse, type Rules, rules } from './rules.ts'
 import { type Ending, endings, hanging } from './settle.ts'

@@ -1,10 +1,11 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { holdReasons, isStandingHold } from '../../../src/domain/hold.ts'
 import {
   type Effect,
   type FoundOrder,
   finalStates,
+  holdReasons,
+  isStandingHold,
   type PurchaseFacts,
   type PurchaseInput,
   purchaseStates,

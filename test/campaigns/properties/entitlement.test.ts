@@ -2,8 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { type PlannedPart, type Step, settle } from '../../../src/domain/entitlement.ts'
-import { type HoldReason, holdReasons } from '../../../src/domain/hold.ts'
-import { purchaseStates } from '../../../src/domain/purchase.ts'
+import { type HoldReason, holdReasons, purchaseStates } from '../../../src/domain/purchase.ts'
 import { type Standing, standings } from '../../../src/domain/store-order.ts'
 import {
   applied,

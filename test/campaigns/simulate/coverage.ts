@@ -1,5 +1,5 @@
 /** Which rows of the transition table decided something, in which state. */
-import { rows } from '../../../src/domain/purchase-table.ts'
+import { rows } from '../../../src/domain/purchase.ts'
 
 const reached = new Set<string>()
 
