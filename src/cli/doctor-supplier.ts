@@ -5,10 +5,16 @@ import { counted, duration } from '../domain/figures.ts'
 import { amountText } from '../domain/money.ts'
 import { Failure, messageOf } from '../errors.ts'
 import { chooseProducts, PAGE, productText } from '../settings/supplier-trial.ts'
-import { createProbe, createSupplier, type PageQuery, type Supplier } from '../supplier/client.ts'
+import {
+  createProbe,
+  createSupplier,
+  type Page,
+  type PageQuery,
+  type Supplier,
+  unreadableText,
+} from '../supplier/client.ts'
 import { readLists } from '../supplier/lists.ts'
 import { rateHint } from '../supplier/rate-limit.ts'
-import { type Page, unreadableText } from '../supplier/read.ts'
 import { type Exchange, headerText } from '../supplier/request.ts'
 import type { Finding, Report, Visit } from './doctor.ts'
 import { commandLine } from './words.ts'

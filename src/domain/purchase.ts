@@ -7,7 +7,7 @@
  *   waiting        ├──► rejected (answered and not charged: this key is never used again)
  *                  └──► unknown ──► look-up ──► accepted | sending (same key, same bytes) | cancelled | review
  */
-import { moneyIsOut } from './supplier.ts'
+import { type ExpectedOrder, moneyIsOut, type SupplierOrder } from './supplier.ts'
 
 /** What keeps a purchase from being sent, or its keys from being delivered, for now. */
 export const holdReasons = [
@@ -134,6 +134,26 @@ export interface FoundOrder {
   /** A person has decided on the order before. */
   decided: boolean
 }
+
+/**
+ * Compares an order with what was ordered, in every field that the dialect maps; a missing field does not agree.
+ *
+ * @param dialect where it reads the fields; null: the supplier's orders do not have the field
+ * @returns the first field that differs; undefined when all agree
+ */
+export function disagreement(
+  order: Pick<SupplierOrder, 'externalOrderId' | 'productId' | 'quantity'>,
+  expected: ExpectedOrder,
+  dialect: { order: { productId: string | null; quantity: string | null } },
+): keyof ExpectedOrder | undefined {
+  if (order.externalOrderId !== expected.externalOrderId) return 'externalOrderId'
+  if (dialect.order.productId !== null && !isSameProduct(order.productId ?? '', expected.productId)) return 'productId'
+  if (dialect.order.quantity !== null && order.quantity !== expected.quantity) return 'quantity'
+  return undefined
+}
+
+/** Whether two ids name one product. A supplier may write the same id in capitals in one answer, in small letters in another. */
+export const isSameProduct = (a: string, b: string): boolean => a.toLowerCase() === b.toLowerCase()
 
 export type PurchaseInput =
   /** A look-up, a sweep or a read found orders with our reference. */

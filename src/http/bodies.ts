@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import getRawBody from 'raw-body'
 import { Failure, type FailureReason } from '../errors.ts'
-import { networkOf } from './networks.ts'
+import { networkOf } from './server.ts'
 
 /** 256 KiB: a hundred order lines with the longest texts take less than 150 KiB. */
 const JSON_MAX = 256 * 1024

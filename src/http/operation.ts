@@ -12,7 +12,7 @@ import { codeOf, Failure, type FailureCode, failureCodes, messageOf } from '../e
 import type { Captures } from '../inbox/capture.ts'
 import type { Inbox } from '../inbox/receive.ts'
 import type { WebhookActions } from '../inbox/webhooks.ts'
-import type { Tail } from '../observe/tail.ts'
+import type { Tail } from '../log.ts'
 import type { Fulfilment } from '../ordering/fulfil.ts'
 import type { SweepRunner } from '../reconciliation/sweep.ts'
 import type { CallbackSecrets } from '../stores/backend/signature.ts'

@@ -23,7 +23,7 @@ import {
   storesToPoll,
 } from '../storage/stores.ts'
 import { isAway, type NotConfirmed, type Store, type StoreOrderRead } from '../stores/store.ts'
-import type { StoreOrderTaken, TakeOrder } from './supplier-events.ts'
+import type { StoreOrderTaken, TakeOrder } from './sources.ts'
 
 export interface PolledStore {
   id: string

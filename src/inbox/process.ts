@@ -28,7 +28,6 @@ import { forgetListingPrices, priceAfter, thinListingPrices } from '../storage/l
 import { forgetOutages } from '../storage/outages.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
 import type { Vault } from '../vault/vault.ts'
-import { readerOf, type StoreSource, storeSourceId } from './sources.ts'
 import {
   applied,
   balanceLow,
@@ -37,7 +36,10 @@ import {
   type HandlerDeps,
   hourly,
   joinOrder,
-} from './supplier-events.ts'
+  readerOf,
+  type StoreSource,
+  storeSourceId,
+} from './sources.ts'
 
 export interface ProcessDeps extends HandlerDeps, Pick<Context, 'vault' | 'random' | 'log'> {
   dialect: Dialect

@@ -15,13 +15,13 @@ import { enqueueAlert } from '../storage/outbox.ts'
 import {
   type DeliveryProof,
   type Headers,
+  hourly,
   isSentByTest,
   isTestBody,
   proofOfTest,
   type Source,
   supplierSources,
 } from './sources.ts'
-import { hourly } from './supplier-events.ts'
 
 export interface ReceiveDeps extends Pick<Context, 'db' | 'vault' | 'now' | 'newId' | 'log'> {
   dialect: Dialect

@@ -6,7 +6,7 @@ import express, { type Request, type Response, Router } from 'express'
 import type { Html } from '../domain/html.ts'
 import { contentOf, needsPage } from '../domain/licence-key.ts'
 import { keptFile, methodNotAllowed } from '../http/answers.ts'
-import { createGuesses, networkOf, truncated } from '../http/networks.ts'
+import { createGuesses, networkOf, truncated } from '../http/server.ts'
 import { nameOf, openLine, type Pages, pageOfToken } from './key-pages.ts'
 import { keysPage, type PageShop, unknownPage } from './page.ts'
 

@@ -1,8 +1,11 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import { type ActivityName, hourOf } from '../domain/activity.ts'
 import type { StoredKind } from '../domain/alert-kinds.ts'
 import type { Severity } from '../domain/alert-notice.ts'
+import type { Database } from '../storage/database.ts'
+import { addHourlyCount } from '../storage/hourly-counts.ts'
 import { COUNT_MAX } from '../storage/statement.ts'
-import type { UnreadableAnswer } from '../supplier/read.ts'
+import type { UnreadableAnswer } from '../supplier/client.ts'
 import type { StoredStatus } from './status.ts'
 
 /** Counts that grow while the service works. Labels have few values: outcomes and patterns, never ids. */
@@ -235,6 +238,34 @@ export function createMetrics(observe: () => Promise<Observed>, { process = fals
     async scrape(): Promise<{ contentType: string; text: string }> {
       observed = observe().catch(() => undefined)
       return { contentType: registry.contentType, text: await registry.metrics() }
+    },
+  }
+}
+
+export type HourlyCounts = ReturnType<typeof createHourlyCounts>
+
+/**
+ * Counts what happened in each hour. Counts are added up in memory and written at each tick: a count in every commit would cost an
+ * order as much as one of its steps. If the process is killed, the counts since the last tick are lost; only the plots need them.
+ */
+export function createHourlyCounts({ db, now }: { db: Pick<Database, 'commit'>; now: () => number }) {
+  let waiting = new Map<string, { hour: number; name: ActivityName; part: string; count: number }>()
+  const add = (hour: number, name: ActivityName, part: string, count: number): void => {
+    const key = `${hour} ${name} ${part}`
+    waiting.set(key, { hour, name, part, count: (waiting.get(key)?.count ?? 0) + count })
+  }
+  return {
+    count: (name: ActivityName, count = 1, part = ''): void => add(hourOf(now()), name, part, count),
+    /** Writes the counts since the previous call. @throws Failure; the next call then writes these counts */
+    async write(): Promise<void> {
+      const rows = [...waiting.values()].filter(({ count }) => count !== 0)
+      waiting = new Map()
+      try {
+        await db.commit(rows.map(addHourlyCount))
+      } catch (error) {
+        for (const { hour, name, part, count } of rows) add(hour, name, part, count)
+        throw error
+      }
     },
   }
 }

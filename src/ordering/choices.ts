@@ -2,8 +2,7 @@ import { counted, units } from '../domain/figures.ts'
 import { amountText } from '../domain/money.ts'
 import { mayBuy, type PurchaseState } from '../domain/purchase.ts'
 import type { FailureReason } from '../errors.ts'
-import type { Loaded } from './advance.ts'
-import { handedOverIn, unitsLeft } from './effects.ts'
+import { handedOverIn, type Loaded, unitsLeft } from './advance.ts'
 
 /** The decisions that a person can take on one purchase, in the order in which they are shown. */
 export const decisionTypes = ['adopt', 'hand_over', 'close', 'buy_again'] as const

@@ -3,6 +3,7 @@ import type { Dialect } from '../dialect/dialect.ts'
 import type { CountActivity } from '../domain/activity.ts'
 import type { StorePolicy } from '../domain/listing.ts'
 import { type Breaker, closedBreaker } from '../domain/pace.ts'
+import type { PurchaseState } from '../domain/purchase.ts'
 import type { Rate } from '../domain/rates.ts'
 import type { ExpectedOrder } from '../domain/supplier.ts'
 import type { Change } from '../storage/database.ts'
@@ -260,3 +261,43 @@ export function rememberedOf(ordering: Ordering, { id, lastSentAt }: Pick<Purcha
   const known = ordering.pace.lastRequests.get(id)
   return known?.lastSentAt === lastSentAt ? known : noteIntent(ordering, id, lastSentAt)
 }
+
+/* While deliveries arrive, they decide when an order is read, and the schedule only catches late orders. */
+
+/** After so many unannounced ends in a row, deliveries no longer count as arriving. A single delivery may be late or lost. */
+const UNANNOUNCED_MAX = 3
+/** The most announced purchases that are remembered. Some of them are never read, so the set must have a limit. */
+const ANNOUNCED_MAX = 10_000
+
+/** Notes that a delivery has named the order of this purchase. */
+export function noteAnnounced({ pace: { watch } }: Pick<Ordering, 'pace'>, purchaseId: string): void {
+  if (watch.announced.size >= ANNOUNCED_MAX) watch.announced.clear()
+  watch.announced.add(purchaseId)
+  watch.unannounced = 0
+}
+
+/**
+ * Notes that a read of the order begins. A delivery that comes from now on needs another read.
+ *
+ * @param before the purchase as it was when it became due
+ */
+export function beginRead({ pace: { watch } }: Pick<Ordering, 'pace'>, before: Purchase) {
+  const { announced } = watch
+  const wasAnnounced = announced.delete(before.id)
+  return {
+    /** @param next the state of the purchase afterwards; undefined when nothing has changed */
+    ended: (next: PurchaseState | undefined): void => {
+      const isOver = before.state === 'accepted' && next !== undefined && next !== 'accepted'
+      if (!isOver) return
+      const isAnnounced = announced.delete(before.id) || wasAnnounced
+      if (!isAnnounced && watch.unannounced !== undefined) watch.unannounced += 1
+    },
+    failed: (): void => {
+      if (wasAnnounced) announced.add(before.id)
+    },
+  }
+}
+
+/** Says whether deliveries about orders can be counted on. */
+export const deliveriesArrive = ({ pace: { watch } }: Pick<Ordering, 'pace'>): boolean =>
+  watch.unannounced !== undefined && watch.unannounced < UNANNOUNCED_MAX

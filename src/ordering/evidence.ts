@@ -1,3 +1,4 @@
+import { isSameProduct } from '../domain/purchase.ts'
 import type { SupplierOrder } from '../domain/supplier.ts'
 import { messageOf } from '../errors.ts'
 import { discrepanciesOf } from '../storage/discrepancies.ts'
@@ -5,11 +6,10 @@ import { attemptsOf, auditOf, enteredAt, type TransitionRow, transitionsOf } fro
 import { currentFreeze } from '../storage/freezes.ts'
 import { keysByBlindIndex } from '../storage/licence-keys.ts'
 import { type Purchase, purchasesByExternalId, purchasesBySupplierOrder } from '../storage/purchases.ts'
-import { isSameProduct } from '../supplier/classify.ts'
+import { ordersOf, unitsLeft } from './advance.ts'
 import { choicesOf } from './choices.ts'
 import type { Ordering } from './context.ts'
 import { existing, versionOf } from './decide.ts'
-import { ordersOf, unitsLeft } from './effects.ts'
 import { unattachedOf } from './parts.ts'
 
 /** A transition, or an input that changed nothing. It came `times` in a row, the last time at `lastAt`. */

@@ -8,7 +8,7 @@ import { isComplete, type LineFulfilled, type StoreUpdate } from '../domain/stor
 import { Failure, messageOf } from '../errors.ts'
 import { type Change, commitUnlessStale, first } from '../storage/database.ts'
 import { earningsChanged } from '../storage/earnings.ts'
-import { assertMayLeave, entitlementOf, settleFirst } from '../storage/entitlements.ts'
+import { assertSettledAndPaid, entitlementOf, settleFirst } from '../storage/entitlements.ts'
 import { audited } from '../storage/evidence.ts'
 import { beginHandOver, type LicenceKey, markHandedOver, markHandOverUnsent } from '../storage/licence-keys.ts'
 import {
@@ -35,10 +35,9 @@ import { endPause } from '../storage/publications.ts'
 import { type Purchase, purchaseById } from '../storage/purchases.ts'
 import type { StoreOrder } from '../storage/store-orders.ts'
 import type { Closing, FulfilResult, LateWords, NotEntitled, OfKeys, PushResult, Store } from '../stores/store.ts'
-import { advance, type Given, type Loaded, moveBy } from './advance.ts'
+import { advance, type Given, keysFor, type Loaded, moveBy, type openKey } from './advance.ts'
 import { announceCompletion, closing, logClosed } from './close.ts'
 import { inParallel, type Ordering } from './context.ts'
-import { keysFor, type openKey } from './effects.ts'
 import { countLate, lateUnits } from './late.ts'
 import { type OrderStanding, type StandingRows, standingBy, standingRows } from './order-view.ts'
 
@@ -464,7 +463,7 @@ async function beginSending(
   if (handsOver === undefined) return commitUnlessStale(ordering.db, [begin])
   const hasBegun = await commitUnlessStale(ordering.db, [
     // An update that may have left already goes on to its end, whatever the state of its order is now.
-    ...(row.sentUpdate ? [] : [assertMayLeave(row.orderId ?? '', handsOver)]),
+    ...(row.sentUpdate ? [] : [assertSettledAndPaid(row.orderId ?? '', handsOver, 0)]),
     ...beginHandOver(handsOver, row.id, ordering.now()),
     begin,
   ])

@@ -18,8 +18,8 @@ import {
   storeOrderById,
   storeOrderByReference,
 } from '../storage/store-orders.ts'
+import { plannedPurchase } from './advance.ts'
 import type { Ordering } from './context.ts'
-import { plannedPurchase } from './effects.ts'
 
 /** A store order as a store hands it in, checked and normalised. */
 export interface OrderInput {

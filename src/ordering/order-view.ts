@@ -37,8 +37,8 @@ import {
   storeOrdersByReference,
   storeOrdersNamed,
 } from '../storage/store-orders.ts'
+import { pageFor, shownKey } from './advance.ts'
 import type { Ordering } from './context.ts'
-import { pageFor, shownKey } from './effects.ts'
 import type { NewOrder } from './intake.ts'
 import { keysPageOf, type Opening } from './keys-page.ts'
 import { outagesDuring } from './outages.ts'

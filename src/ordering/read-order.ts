@@ -15,10 +15,8 @@ import {
   purchasesBySupplierOrder,
   refreshUnlessHinted,
 } from '../storage/purchases.ts'
-import { advance, type Given, type Loaded, type Moved } from './advance.ts'
-import { expectedOf, type Ordering } from './context.ts'
-import { keysToStore, openKey, type Reading } from './effects.ts'
-import { deliveriesArrive } from './watch.ts'
+import { advance, type Given, keysToStore, type Loaded, type Moved, openKey, type Reading } from './advance.ts'
+import { deliveriesArrive, expectedOf, type Ordering } from './context.ts'
 
 /**
  * Reads a purchase's order from the supplier and applies it. Deliveries, polling and sweeps all lead to this function.

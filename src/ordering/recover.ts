@@ -33,9 +33,8 @@ import {
   purchasesInState,
 } from '../storage/purchases.ts'
 import { interruptSweeps } from '../storage/runs.ts'
-import { advance } from './advance.ts'
+import { advance, openKey } from './advance.ts'
 import { leaseMs, noteIntent, type Ordering } from './context.ts'
-import { openKey } from './effects.ts'
 import { adoptOrders } from './intake.ts'
 
 const BATCH = 500

@@ -1,7 +1,8 @@
 import { judgeNotFound, type NotFoundVerdict } from '../domain/not-found-proof.ts'
-import { afterLookUp } from '../domain/pace.ts'
+import { afterLookUp, readTogetherAt } from '../domain/pace.ts'
 import { type FoundOrder, LATE_MS, type PurchaseInput, type PurchaseState } from '../domain/purchase.ts'
 import type { SupplierOrder } from '../domain/supplier.ts'
+import { SKEW_MS } from '../domain/sweep.ts'
 import { messageOf } from '../errors.ts'
 import { first } from '../storage/database.ts'
 import { currentFreeze } from '../storage/freezes.ts'
@@ -9,15 +10,23 @@ import { enqueueAlert } from '../storage/outbox.ts'
 import { dueRefreshes, lostSends, type Purchase, purchaseById, purchasesByExternalId } from '../storage/purchases.ts'
 import { isReattaching } from '../storage/restores.ts'
 import { advance, load } from './advance.ts'
-import { deadlineMs, gapsOf, inParallel, type LastRequest, type Ordering, rememberedOf } from './context.ts'
+import {
+  beginRead,
+  deadlineMs,
+  expectedOf,
+  gapsOf,
+  inParallel,
+  type LastRequest,
+  type Ordering,
+  rememberedOf,
+} from './context.ts'
 import { confirmHandOver } from './fulfil.ts'
 import { applyOrder, foundOrders, lookAttempt, readSupplierOrder, reschedule } from './read-order.ts'
 import { boughtBefore } from './reattach.ts'
 import { noteFailure } from './recover.ts'
-import { scanFor } from './scan.ts'
+import { pagesSince, scanFor } from './scan.ts'
 import { isKeyless, mayRepeat, noteAgreement, prepareSend } from './send.ts'
 import { alertUnreadable } from './unreadable-answers.ts'
-import { beginRead, listedAgainAt, openOrders } from './watch.ts'
 
 const BATCH = 100
 /** The number of reads side by side. Reads have their own connections, so that new orders never delay them. */
@@ -54,7 +63,7 @@ export async function refreshDue(ordering: Ordering): Promise<number> {
   // The list that `openOrders` reads may be what the supplier does not answer alone.
   if (isSilent()) for (const purchase of due.splice(0, 1)) await readOne(purchase)
   await inParallel(due, AT_ONCE, readOne, () => !isSilent())
-  await alertUnreadable(ordering)
+  if (ordering.supplier.unreadable().length > 0 || ordering.pace.alerted.size > 0) await alertUnreadable(ordering)
   return isSilent() ? 0 : handled
 }
 
@@ -246,4 +255,54 @@ async function provenAbsent(ordering: Ordering, purchase: Purchase, begunAt: num
   const send = isAsScanned ? await prepareSend(ordering, loaded, input) : undefined
   if (send) return send()
   await reschedule(ordering, purchase, { scannedAt: begunAt })
+}
+
+/* Without deliveries, one page of the supplier's list shows many orders at once. */
+
+/** Returns when an order that a page showed is looked at again: after half its present age, so older orders cost less. */
+const listedAgainAt = ({ acceptedAt }: Purchase, now: number): number =>
+  readTogetherAt(now + Math.max(LISTED_EVERY_MS, (now - (acceptedAt ?? now)) / 2))
+
+const LISTED_EVERY_MS = 2_000
+
+/** The fewest orders for which pages are read. Fewer orders are read by id: that costs no more, and brings the keys too. */
+const LISTED_MIN = 4
+/** An order that stays open for longer than this is read by its id, in case the list lags behind the order. */
+const LISTED_FOR_MS = 15 * 60_000
+/** One page of the list is read for each group of so many orders. */
+const ORDERS_A_PAGE = 8
+
+/**
+ * Reads the orders of due purchases from pages of the supplier's list, where that costs less than to read each order.
+ *
+ * @returns the open orders by the supplier's id. All others are read by their ids: orders that the list lacks, orders that differ
+ *   from what was asked for, and orders that are over, because only a read by id brings the keys
+ */
+async function openOrders(ordering: Ordering, due: readonly Purchase[]): Promise<Map<string, SupplierOrder>> {
+  const { announced } = ordering.pace.watch
+  const oldest = ordering.now() - LISTED_FOR_MS
+  const watched = due.filter(
+    ({ id, state, supplierOrderId, acceptedAt }) =>
+      state === 'accepted' && supplierOrderId !== null && (acceptedAt ?? 0) > oldest && !announced.has(id),
+  )
+  const open = new Map<string, SupplierOrder>()
+  if (watched.length < LISTED_MIN) return open
+  const missing = new Map(watched.map((purchase) => [purchase.supplierOrderId, purchase]))
+  const from = Math.min(...watched.map(({ firstSentAt, createdAt }) => firstSentAt ?? createdAt)) - SKEW_MS
+  let pagesLeft = Math.ceil(watched.length / ORDERS_A_PAGE)
+  try {
+    for await (const page of pagesSince(ordering, from, { onUnreadable: () => {}, onListEnd: () => {} })) {
+      for (const order of page) {
+        const purchase = missing.get(order.id)
+        missing.delete(order.id)
+        const isOpen = order.status === 'open' && purchase && !ordering.supplier.differs(order, expectedOf(purchase))
+        if (isOpen) open.set(order.id, order)
+      }
+      pagesLeft -= 1
+      if (missing.size === 0 || pagesLeft === 0) break
+    }
+  } catch (error) {
+    ordering.log.warn('orders.unlisted', { count: missing.size, error: messageOf(error) })
+  }
+  return open
 }

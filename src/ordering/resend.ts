@@ -7,7 +7,7 @@ import { first } from '../storage/database.ts'
 import { audited } from '../storage/evidence.ts'
 import { keyPageOfOrder } from '../storage/key-pages.ts'
 import { auditText } from './actions.ts'
-import { keysFor } from './effects.ts'
+import { keysFor } from './advance.ts'
 import { type Fulfilment, wayOf } from './fulfil.ts'
 import { keysByLine, orderStanding, type Standing } from './order-view.ts'
 

@@ -33,9 +33,8 @@ import {
   storeOrderById,
 } from '../storage/store-orders.ts'
 import { insertLateOrder } from '../storage/stores.ts'
-import { type Given, load, type Move, moveBy } from './advance.ts'
+import { type Given, load, type Move, moveBy, plannedPurchase } from './advance.ts'
 import type { Ordering } from './context.ts'
-import { plannedPurchase } from './effects.ts'
 import { ceilingOf, offerOfLine, plannedParts, type Sold } from './intake.ts'
 
 export interface LineNow extends Sold {

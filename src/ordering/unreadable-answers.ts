@@ -6,7 +6,7 @@ import { first } from '../storage/database.ts'
 import { newestKey } from '../storage/licence-keys.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
 import { purchaseById, purchasesBySupplierOrder, purchasesInState } from '../storage/purchases.ts'
-import { NO_KEYS, OF_KEYS, type UnreadableAnswer, unreadableText } from '../supplier/read.ts'
+import { NO_KEYS, OF_KEYS, type UnreadableAnswer, unreadableText } from '../supplier/client.ts'
 import type { Ordering } from './context.ts'
 
 const HOUR_MS = 3_600_000
@@ -39,7 +39,6 @@ export async function alertUnreadable(ordering: Ordering): Promise<void> {
   const { pace, supplier, db, log } = ordering
   const isLasting = ({ seen, since }: UnreadableAnswer) => seen !== NO_KEYS || ordering.now() - since >= NO_KEYS_MS
   const standing = supplier.unreadable().filter(isLasting)
-  if (standing.length === 0 && pace.alerted.size === 0) return
   const news = standing.filter((answer) => !pace.alerted.has(kindOf(answer)))
   const alerts = news.map((answer) => {
     const { request, field, setting, seen: value, requestId = null, since } = answer

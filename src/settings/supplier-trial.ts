@@ -9,8 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { formatDecimal } from '../domain/money.ts'
 import type { SupplierOffer } from '../domain/supplier.ts'
 import { Failure, type FailureReason, messageOf } from '../errors.ts'
-import { createSupplier, type Supplier, type SupplierSettings } from '../supplier/client.ts'
-import { Unreadable, unreadable } from '../supplier/read.ts'
+import { createSupplier, type Supplier, type SupplierSettings, Unreadable, unreadable } from '../supplier/client.ts'
 
 const COUNT = 3
 

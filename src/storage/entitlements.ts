@@ -145,7 +145,12 @@ export const settleUngranted = setOne(
   'settleAt',
 )
 
-const settledAndPaid = change(1, (orderId: string, purchaseId: string, since: number) =>
+/**
+ * Guards a commit that buys or that begins to deliver keys. Stale where the last reading of the order does not allow it.
+ *
+ * @param since the order must have been read at this instant or later; 0: whenever it was
+ */
+export const assertSettledAndPaid = change(1, (orderId: string, purchaseId: string, since: number) =>
   build
     .update(entitlements)
     .set({ revision: sql`${entitlements.revision}` })
@@ -207,12 +212,9 @@ const withinUnits = change(1, (purchaseId: string) =>
  * @param since the order must have been read at this instant or later
  */
 export const assertEntitled = ({ id, orderId }: { id: string; orderId: string }, since: number): Change[] => [
-  settledAndPaid(orderId, id, since),
+  assertSettledAndPaid(orderId, id, since),
   withinUnits(id),
 ]
-
-/** Guards a commit that begins to deliver keys. Stale where the last reading of the order does not allow a delivery. */
-export const assertMayLeave = (orderId: string, purchaseId: string): Change => settledAndPaid(orderId, purchaseId, 0)
 
 /** The facts that show why a purchase may not be bought now: its order as last read, and whether the line has room. */
 export const entitledNow = statement((purchaseId: string) =>

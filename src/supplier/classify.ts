@@ -1,17 +1,17 @@
 import { createHash } from 'node:crypto'
 import { type Dialect, valueAt } from '../dialect/dialect.ts'
-import type { AnswerEvidence, ExpectedOrder, NotExecutedCause, Placement, SupplierOrder } from '../domain/supplier.ts'
+import { disagreement } from '../domain/purchase.ts'
+import type { AnswerEvidence, ExpectedOrder, NotExecutedCause, Placement } from '../domain/supplier.ts'
 import { retryAfterMs } from './rate-limit.ts'
-import { NO_JSON } from './read.ts'
 import {
   type ErrorAnswer,
   errorAnswer,
+  NO_JSON,
   orderIdIn,
   parseOrder,
   readJson,
   refusalUnder2xx,
   requestIdOf,
-  seenText,
   textAt,
   type UnreadField,
   unreadField,
@@ -158,33 +158,6 @@ export function unreadIn(exchange: Exchange, dialect: Dialect): UnreadField | un
   if (dialect.orderAnswer === 'id') return wrapped.ok ? unreadField('order.id', dialect.order.id, undefined) : wrapped
   const order = wrapped.ok ? parseOrder(wrapped.value, dialect) : wrapped
   return order.ok ? undefined : order
-}
-
-/**
- * Compares an order with what was ordered, in every field that the dialect maps; a missing field does not agree.
- *
- * @returns the first field that differs; undefined when all agree
- */
-export function disagreement(
-  order: Pick<SupplierOrder, 'externalOrderId' | 'productId' | 'quantity'>,
-  expected: ExpectedOrder,
-  dialect: Dialect,
-): keyof ExpectedOrder | undefined {
-  if (order.externalOrderId !== expected.externalOrderId) return 'externalOrderId'
-  if (dialect.order.productId !== null && !isSameProduct(order.productId ?? '', expected.productId)) return 'productId'
-  if (dialect.order.quantity !== null && order.quantity !== expected.quantity) return 'quantity'
-  return undefined
-}
-
-/** Whether two ids name one product. A supplier may write the same id in capitals in one answer, in small letters in another. */
-export const isSameProduct = (a: string, b: string): boolean => a.toLowerCase() === b.toLowerCase()
-
-/** Says to people how an order differs from what was sent: the dialect's setting, the value read by it, and the sent value. */
-export function differenceText(order: SupplierOrder, expected: ExpectedOrder, dialect: Dialect): string | undefined {
-  const field = disagreement(order, expected, dialect)
-  return (
-    field && `order.${field} of the dialect reads ${seenText(order[field])} and not ${JSON.stringify(expected[field])}`
-  )
 }
 
 function limited(answer: Answered, seen: AnswerEvidence, { dialect, nowMs }: SentOrder): Placement {

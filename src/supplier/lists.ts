@@ -2,8 +2,7 @@
 import type { Dialect } from '../dialect/dialect.ts'
 import { counted } from '../domain/figures.ts'
 import { Failure, messageOf } from '../errors.ts'
-import type { PageQuery, Supplier } from './client.ts'
-import type { Page } from './read.ts'
+import type { Page, PageQuery, Supplier } from './client.ts'
 
 /** No order has this reference: if the supplier honours its filter, the filter finds nothing. */
 const NO_REFERENCE = 'quayside-doctor-no-such-reference'

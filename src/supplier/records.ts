@@ -12,7 +12,15 @@ import {
 import { plainText, withoutKeys } from '../domain/free-text.ts'
 import { type KeyType, normalKey, pairText, readKey, type StoredKeyType, secretsOf } from '../domain/licence-key.ts'
 import { decimalsOf, parseDecimal, parseScaled } from '../domain/money.ts'
-import type { EventName, SupplierBalance, SupplierKey, SupplierOrder, SupplierWebhook } from '../domain/supplier.ts'
+import { disagreement } from '../domain/purchase.ts'
+import type {
+  EventName,
+  ExpectedOrder,
+  SupplierBalance,
+  SupplierKey,
+  SupplierOrder,
+  SupplierWebhook,
+} from '../domain/supplier.ts'
 import { Secret } from '../secret.ts'
 
 /** Reads the content of a success envelope. @param path the path of the content: pages may have another path than records */
@@ -105,6 +113,14 @@ export function parseOrder(record: unknown, dialect: Dialect): Read<SupplierOrde
     }),
   })
   return read.ok && !keys.ok ? keys : read
+}
+
+/** Says to people how an order differs from what was sent: the dialect's setting, the value read by it, and the sent value. */
+export function differenceText(order: SupplierOrder, expected: ExpectedOrder, dialect: Dialect): string | undefined {
+  const field = disagreement(order, expected, dialect)
+  return (
+    field && `order.${field} of the dialect reads ${seenText(order[field])} and not ${JSON.stringify(expected[field])}`
+  )
 }
 
 /** Reads the keys that the record of an order has. All or nothing: an order with an unreadable key is unreadable. */
@@ -238,6 +254,13 @@ export const nameOf = (path: string): string => (path === '' ? '(the record itse
 /** The longest text of a value that is repeated to people. */
 const SEEN_MAX = 40
 const NAMES_MAX = 6
+
+/** An answer that is no JSON: its bytes are not shown. */
+export const NO_JSON: UnreadField = {
+  field: '(the whole answer)',
+  setting: 'envelope',
+  seen: 'something that is no JSON',
+}
 
 /**
  * Describes a value that cannot be read: `"yes"`, `12.5`, `a list of 3`, `an object with id, name`.

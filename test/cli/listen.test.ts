@@ -43,7 +43,7 @@ async function listening(argv: string[] = [], options: RunOptions = {}, port?: n
 }
 
 function store(callbackUrl: string, secrets = [secret], now = () => NOW) {
-  const opened = backendStore({ callbackUrl, secrets: () => secrets, now, newId: () => 't1' })
+  const opened = backendStore({ id: 'demo-1', callbackUrl, secretsOf: () => secrets, now, newId: () => 't1' })
   onTestFinished(() => opened.close())
   return opened
 }

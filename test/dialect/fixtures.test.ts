@@ -1,6 +1,6 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { Dialect } from '../../src/dialect/dialect.ts'
-import { readDelivery } from '../../src/inbox/supplier-events.ts'
+import { readDelivery } from '../../src/inbox/sources.ts'
 import { Secret } from '../../src/secret.ts'
 import { createSupplier, orderBody } from '../../src/supplier/client.ts'
 import { signingKey, verify } from '../../src/supplier/signature.ts'

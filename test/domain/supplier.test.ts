@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
+import { isSameProduct } from '../../src/domain/purchase.ts'
 import { answerClass, moneyIsOut, orderStatuses, type Placement } from '../../src/domain/supplier.ts'
-import { isSameProduct } from '../../src/supplier/classify.ts'
 
 const evidence = { detail: 'answered' }
 const unknown = { outcome: 'unknown', cause: 'lost', evidence } as const

@@ -3,7 +3,7 @@
 import { expect, test } from 'vitest'
 import { Failure } from '../../src/errors.ts'
 import { type PolledStore, pollOrders } from '../../src/inbox/poll.ts'
-import type { StoreOrderTaken } from '../../src/inbox/supplier-events.ts'
+import type { StoreOrderTaken } from '../../src/inbox/sources.ts'
 import { createLog } from '../../src/log.ts'
 import { first } from '../../src/storage/database.ts'
 import { enqueueUpdate, listOutbox, postponeEffect } from '../../src/storage/outbox.ts'

@@ -2,8 +2,7 @@
 
 import { createHmac } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { type StoreSource, storeSource } from '../../src/inbox/sources.ts'
-import type { StoreOrderTaken } from '../../src/inbox/supplier-events.ts'
+import { type StoreOrderTaken, type StoreSource, storeSource } from '../../src/inbox/sources.ts'
 import type { OrderReadResult, Store, StoreOrderRead } from '../../src/stores/store.ts'
 import { signedDelivery } from '../support/delivery.ts'
 import { orderRead } from '../support/order-read.ts'

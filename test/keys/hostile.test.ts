@@ -1,7 +1,7 @@
 /** Who is not the customer at a page of keys: scanners, guessers, other sites, proxies. None of them sees a key or locks a customer out. */
 import { connect } from 'node:net'
 import { describe, expect, test } from 'vitest'
-import { createGuesses } from '../../src/http/networks.ts'
+import { createGuesses } from '../../src/http/server.ts'
 import { openLine, pageOfToken } from '../../src/keys/key-pages.ts'
 import { changeEntitlement, entitlementOfOrder } from '../../src/storage/entitlements.ts'
 import { revealsOfOrder, withdrawKeyPage } from '../../src/storage/key-pages.ts'

@@ -1,6 +1,6 @@
 /** The page on which a customer opens the keys of an order, over real sockets. */
 import { expect, test } from 'vitest'
-import { truncated } from '../../src/http/networks.ts'
+import { truncated } from '../../src/http/server.ts'
 import { openLine } from '../../src/keys/key-pages.ts'
 import { buyAgain, raiseClaim } from '../../src/ordering/claims.ts'
 import { revealsOfOrder, withdrawKeyPage } from '../../src/storage/key-pages.ts'

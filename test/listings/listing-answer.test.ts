@@ -26,7 +26,7 @@ async function publish(listener: RequestListener, deadlineMs?: number) {
   await new Promise((resolve) => server.once('listening', resolve))
   const callbackUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
   const secret = randomBytes(32)
-  const options = { callbackUrl, secrets: () => [secret], now: () => TEST_NOW, newId: () => 'x' }
+  const options = { id: 'demo-1', callbackUrl, secretsOf: () => [secret], now: () => TEST_NOW, newId: () => 'x' }
   const store = backendStore({ ...options, ...(deadlineMs === undefined ? {} : { deadlineMs }) })
   onTestFinished(async () => {
     await store.close()

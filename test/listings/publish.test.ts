@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { publishNext, storesUnqueued } from '../../src/listings/publish.ts'
 import { createLog } from '../../src/log.ts'
-import { workerOfStores } from '../../src/processes/workers.ts'
+import { workerOfStores } from '../../src/runtime.ts'
 import { pricesOfListing, putListings } from '../../src/storage/listings.ts'
 import { publishingOf } from '../../src/storage/publications.ts'
 import { setEpoch } from '../../src/storage/restores.ts'

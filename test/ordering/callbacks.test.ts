@@ -22,8 +22,9 @@ async function closeStore(app: TestApp): Promise<() => void> {
   const { now } = app
   const newId = app.ordering.newId
   const closed = backendStore({
+    id: 'demo-1',
     callbackUrl: `http://127.0.0.1:${port}/`,
-    secrets: () => [Buffer.alloc(32)],
+    secretsOf: () => [Buffer.alloc(32)],
     now,
     newId,
   })

@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest'
 import { newPage } from '../../src/keys/key-pages.ts'
 import { cancelOrder } from '../../src/ordering/actions.ts'
+import { openKey } from '../../src/ordering/advance.ts'
 import {
   adoptKey,
   alertOverdueClaims,
@@ -10,7 +11,6 @@ import {
   raiseClaim,
   refuseClaim,
 } from '../../src/ordering/claims.ts'
-import { openKey } from '../../src/ordering/effects.ts'
 import { viewOrder } from '../../src/ordering/order-view.ts'
 import { claimByNumber, claimsOfOrder } from '../../src/storage/claims.ts'
 import { dueSettlements } from '../../src/storage/entitlements.ts'

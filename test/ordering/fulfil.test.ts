@@ -250,7 +250,7 @@ describe('keys', () => {
     const { app, orders } = await openReady()
     const { storeOf, now, newId } = app.ordering
     const callbackUrl = `${await refusedOrigin()}/`
-    const away = backendStore({ callbackUrl, secrets: () => [Buffer.alloc(32, 's')], now, newId })
+    const away = backendStore({ id: 'demo-1', callbackUrl, secretsOf: () => [Buffer.alloc(32, 's')], now, newId })
     app.ordering.storeOf = () => away
     await deliverAll(app.ordering)
     await away.close()

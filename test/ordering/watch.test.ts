@@ -1,8 +1,8 @@
 /** How many requests an accepted order costs until its keys are there: counted as the supplier's client is asked. */
 import { describe, expect, test } from 'vitest'
 import { Failure } from '../../src/errors.ts'
+import { noteAnnounced } from '../../src/ordering/context.ts'
 import { refreshDue } from '../../src/ordering/refresh.ts'
-import { noteAnnounced } from '../../src/ordering/watch.ts'
 import { hintPurchase, purchasesInState } from '../../src/storage/purchases.ts'
 import { openTestApp, type TestApp } from '../support/test-app.ts'
 

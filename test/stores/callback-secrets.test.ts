@@ -21,7 +21,7 @@ async function accepts(world: ApiWorld, secret: string): Promise<boolean> {
   const { now } = world
   const shop = await startShop({ secret, now })
   const secrets = () => world.callbackSecrets.of(STORE)
-  const store = backendStore({ callbackUrl: shop.url, secrets, now, newId: () => 'test' })
+  const store = backendStore({ id: STORE, callbackUrl: shop.url, secretsOf: secrets, now, newId: () => 'test' })
   const [finding] = await store.test()
   await Promise.all([store.close(), shop.close()])
   return finding?.state === 'ok'

@@ -33,7 +33,7 @@ test('returns the callback that the adapter sent', async () => {
   const address = server.address()
   const port = typeof address === 'object' ? address?.port : 0
   const callbackUrl = `http://127.0.0.1:${port}/callbacks`
-  const store = backendStore({ callbackUrl, secrets: () => [secret], now: () => AT, newId: () => 'x' })
+  const store = backendStore({ id: 'demo-1', callbackUrl, secretsOf: () => [secret], now: () => AT, newId: () => 'x' })
   onTestFinished(store.close)
   const line = { id: '1', sku: 'GAM-RAIL4', quantity: 1 }
   const about = { id: 'e1', at: AT, order: { store: 'demo-1', reference: '1001' }, line }

@@ -107,8 +107,9 @@ async function ended(child: ChildProcess): Promise<void> {
 /** The adapter, with these secrets and a clock that is off by so much. */
 function sender(callbackUrl: string, { secrets = [secret], aheadMs = 0 } = {}): Store {
   const store = backendStore({
+    id: 'demo-1',
     callbackUrl,
-    secrets: () => secrets,
+    secretsOf: () => secrets,
     now: () => Date.now() + aheadMs,
     newId: () => 'test1',
   })

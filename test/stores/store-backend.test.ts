@@ -23,8 +23,9 @@ const update: Parameters<Store['fulfil']>[0] = {
 
 const storeAt = (callbackUrl: string, deadlineMs?: number, deliver?: 'link') => {
   const store = backendStore({
+    id: 'demo-1',
     callbackUrl,
-    secrets: () => [secret],
+    secretsOf: () => [secret],
     now: () => TEST_NOW,
     newId: () => 'test1',
     deadlineMs,
@@ -253,8 +254,9 @@ describe('a backend store', () => {
       return AbortSignal.timeout(20_000)
     }
     const store = backendStore({
+      id: 'demo-1',
       callbackUrl: url,
-      secrets: () => [secret],
+      secretsOf: () => [secret],
       now: () => TEST_NOW,
       newId: () => 't',
       timeout,

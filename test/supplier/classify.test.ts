@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import type { Dialect } from '../../src/dialect/dialect.ts'
+import { disagreement } from '../../src/domain/purchase.ts'
 import { answerClass } from '../../src/domain/supplier.ts'
-import { classify, disagreement, unreadIn } from '../../src/supplier/classify.ts'
+import { classify, unreadIn } from '../../src/supplier/classify.ts'
 import type { Exchange, Headers } from '../../src/supplier/request.ts'
 import { dialect, otherDialect } from '../support/supplier-server.ts'
 

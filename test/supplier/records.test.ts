@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { apiVersion } from '../../src/dialect/description.ts'
 import type { Dialect } from '../../src/dialect/dialect.ts'
-import { readDelivery } from '../../src/inbox/supplier-events.ts'
+import { readDelivery } from '../../src/inbox/sources.ts'
 import { parseOffer } from '../../src/supplier/offer-record.ts'
 import {
   errorAnswer,

@@ -6,7 +6,7 @@ import { runSync, startSync } from '../../src/catalogue/sync.ts'
 import type { Dialect } from '../../src/dialect/dialect.ts'
 import { createIds } from '../../src/ids.ts'
 import { createLog } from '../../src/log.ts'
-import { openKey } from '../../src/ordering/effects.ts'
+import { openKey } from '../../src/ordering/advance.ts'
 import { takeOrder } from '../../src/ordering/intake.ts'
 import { viewOrder } from '../../src/ordering/order-view.ts'
 import { resume } from '../../src/ordering/recover.ts'
@@ -53,7 +53,7 @@ export async function openStranger(habits: Habits, dialect: Dialect, products: P
   const newId = createIds(now, randomBytes)
   const callbackSecrets = await openCallbackSecrets({ db, vault, now, newId })
   const shop = await startShop({ secret: secretText(first(callbackSecrets.of(STORE))), now })
-  const store = backendStore({ callbackUrl: shop.url, secrets: () => callbackSecrets.of(STORE), now, newId })
+  const store = backendStore({ id: STORE, callbackUrl: shop.url, secretsOf: callbackSecrets.of, now, newId })
   const lines: string[] = []
   const openProcess = (owner: string) =>
     startProcess({

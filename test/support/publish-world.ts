@@ -46,7 +46,7 @@ export async function publishWorld(settings: Parameters<typeof sellingPolicy>[0]
   const db = given.db ?? memoryDatabase(now)
   const secret = randomBytes(32)
   const shop = await startShop({ secret: secretText(secret), now })
-  const backend = backendStore({ callbackUrl: shop.url, secrets: () => [secret], now, newId })
+  const backend = backendStore({ id: 'demo-1', callbackUrl: shop.url, secretsOf: () => [secret], now, newId })
   onTestFinished(async () => {
     await Promise.all([backend.close(), shop.close()])
   })

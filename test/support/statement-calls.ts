@@ -449,7 +449,7 @@ export const calls: Record<string, unknown[]> = {
   settleSoon: ['o', at],
   assertRevision: [entitlement],
   assertEntitled: [{ id: 'p', orderId: 'o' }, at],
-  assertMayLeave: ['o', 'p'],
+  assertSettledAndPaid: ['o', 'p', 0],
   entitledNow: ['p'],
   keepDecisions: ['o', 1, 2],
   oldUntaken: [at, 1],

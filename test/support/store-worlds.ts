@@ -99,8 +99,9 @@ export async function backendWorld(): Promise<StoreWorld> {
     })
   onTestFinished(stop)
   const store = backendStore({
+    id: 'demo-1',
     callbackUrl: `http://127.0.0.1:${port}/callbacks`,
-    secrets: () => [secret],
+    secretsOf: () => [secret],
     now: () => TEST_NOW,
     newId: () => 'test1',
   })

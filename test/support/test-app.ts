@@ -122,7 +122,7 @@ export async function openTestApp(options: TestAppOptions = {}) {
   const newId = createIds(now, randomBytes)
   const callbackSecrets = await openCallbackSecrets({ db, vault, now, newId })
   const shop = await startShop({ secret: secretText(first(callbackSecrets.of(STORE))), now })
-  const store = backendStore({ callbackUrl: shop.url, secrets: () => callbackSecrets.of(STORE), now, newId })
+  const store = backendStore({ id: STORE, callbackUrl: shop.url, secretsOf: callbackSecrets.of, now, newId })
   const beside = options.beside?.({ now, newId })
   const sent: OrderRequest[] = []
   const log = createLog({ level: 'info', write: (line) => void lines.push(line) })

@@ -19,8 +19,9 @@ import { signatureHeaders } from './signature.ts'
 export interface BackendOptions extends Connecting {
   /** The address that callbacks go to. The owner configures it, so plain http and private addresses are allowed. */
   callbackUrl: string
-  /** Returns the store's signing secrets that are valid now, 32 bytes each. Several are valid for a while after a rotation. */
-  secrets: () => readonly Buffer[]
+  id: string
+  /** Returns the signing secrets of the store with this id that are valid now, 32 bytes each. Several are valid for a while after a rotation. */
+  secretsOf: (store: string) => readonly Buffer[]
   deliver?: KeyWay | undefined
   /** Makes the id of a test message. */
   newId: () => string
@@ -46,7 +47,7 @@ interface Callback {
  * Equal updates make equal bodies, in every process.
  */
 export function backendStore(options: BackendOptions): Store {
-  const { callbackUrl, secrets, now, newId, deadlineMs = DEADLINE_MS } = options
+  const { id: store, callbackUrl, secretsOf, now, newId, deadlineMs = DEADLINE_MS } = options
   const { connections: agent = new Agent({ connections: CONNECTIONS_MAX }), timeout = deadlineSignal } = options
 
   /** Sends a callback. @param read reads the body of an answer of 2xx */
@@ -69,7 +70,7 @@ export function backendStore(options: BackendOptions): Store {
         headers: {
           'content-type': 'application/json',
           'user-agent': 'quayside',
-          ...signatureHeaders(secrets(), { id: `msg_${id}`, at: now(), body }),
+          ...signatureHeaders(secretsOf(store), { id: `msg_${id}`, at: now(), body }),
         },
       })
       if (answer.statusCode >= 200 && answer.statusCode < 300) return await read(answer.body, signal)

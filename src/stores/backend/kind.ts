@@ -15,9 +15,9 @@ export const backend: BackendKind<typeof settings> = {
   label: 'your backend',
   settings,
   addressOf: ({ callbackUrl }) => callbackUrl,
-  open: async ({ id, callbackUrl, deliver }, { secretsOf, ...needs }) => {
+  open: async ({ id, callbackUrl, deliver }, needs) => {
     const { backendStore } = await import('./backend.ts')
-    return backendStore({ ...needs, callbackUrl, deliver, secrets: () => secretsOf(id) })
+    return backendStore({ ...needs, id, callbackUrl, deliver })
   },
   deliver: 'keys',
   shop: null,

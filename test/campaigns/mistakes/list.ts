@@ -168,7 +168,7 @@ export const mistakes: readonly Mistake[] = [
       },
       {
         file: 'ordering/fulfil.ts',
-        find: "...(row.sentUpdate ? [] : [assertMayLeave(row.orderId ?? '', handsOver)]),",
+        find: "...(row.sentUpdate ? [] : [assertSettledAndPaid(row.orderId ?? '', handsOver, 0)]),",
         replace: '',
       },
     ],
@@ -295,7 +295,7 @@ export const mistakes: readonly Mistake[] = [
     does: 'buys the whole quantity again for a part that was written off after the store had some of its keys',
     edits: [
       {
-        file: 'ordering/effects.ts',
+        file: 'ordering/advance.ts',
         find: 'const open = purchase.quantity - unitsLeft(loaded)',
         replace: 'const open = purchase.quantity',
       },

@@ -166,9 +166,10 @@ export function createStore({ timeline, chance, secret }: StoreOptions): SimStor
     publicUrl: null,
     open: ({ life, vault, ...needs }) =>
       backendStore({
+        id: STORE,
         ...needs,
         callbackUrl: CALLBACK_URL,
-        secrets: () => [vault.subKey(`callback:${STORE}`)],
+        secretsOf: () => [vault.subKey(`callback:${STORE}`)],
         connections: storeConnections({ timeline, life }, (options) => depart(life, options)),
       }),
   }
