@@ -107,7 +107,7 @@ const budgets: Record<string, number> = {
   sandbox: 3_680,
   settings: 320,
   storage: 8_630,
-  stores: 7_120,
+  stores: 7_125,
   supplier: 2_920,
   vault: 380,
 }

@@ -20,7 +20,7 @@ export interface BackendOptions extends Connecting {
   /** The address that callbacks go to. The owner configures it, so plain http and private addresses are allowed. */
   callbackUrl: string
   id: string
-  /** Returns the signing secrets of the store with this id that are valid now, 32 bytes each. Several are valid for a while after a rotation. */
+  /** Returns the signing secrets of a store that are valid now, 32 bytes each; after a rotation several for a while. */
   secretsOf: (store: string) => readonly Buffer[]
   deliver?: KeyWay | undefined
   /** Makes the id of a test message. */
