@@ -50,6 +50,7 @@ import { databaseWith, receiveWith } from './processes/crash-points.ts'
 import { oneOfProcesses, onlyProcess } from './processes/processes.ts'
 import { recogniseRestore, recogniseServer } from './reconciliation/restore.ts'
 import { createWorker, startRuntime } from './runtime.ts'
+import { openSettings } from './settings/settings.ts'
 import { databaseFileOf, fileSystemOf, fileSystemType } from './storage/data-folder.ts'
 import type { Database } from './storage/database.ts'
 import { openForService, placeName, type ServerState } from './storage/database-place.ts'
@@ -115,8 +116,11 @@ async function openParts(options: AppOptions, first: FirstStart, opened: Opened)
   })
   const tools = await openTools(base, partners, runtime, clockSuspect)
   let jobs: Jobs | undefined
+  // Until settings are changed without a restart, the next start takes a revision into use.
+  const change = (_: Config, commit: () => Promise<void>) => commit()
   const api: ApiContext = {
     ...tools.context,
+    settings: await openSettings({ ...base, now, current: () => config, change }),
     nextRuns: () => jobs?.nextRuns() ?? processes.report()?.nextRuns ?? NOT_KNOWN,
     consoleAddress: () => faces.pages.address(),
   }

@@ -70,6 +70,9 @@ export const failureReasons = {
   rotated_meanwhile: 'the secret was rotated by another call',
   same_key: 'the next key-encryption key is the one in use',
   server_error: 'the supplier failed',
+  settings_changed: 'another revision of the settings came meanwhile: read them again',
+  settings_first: 'the first revision of the settings cannot be undone',
+  settings_in_file: 'the settings are lines of the configuration file: change them there, or adopt them',
   supplier_rejected: 'the supplier refused the request; the message has its code',
   too_large: 'the body, or one part of it, is too large',
   too_many_purchases: 'the order makes too many purchases: split it into several',
@@ -99,8 +102,10 @@ export const localReasons = [
   'migration_changed',
   'network_file_system',
   'no_database',
+  'no_settings',
   'other_stores',
   'service_not_running',
+  'two_homes',
 ] as const
 
 export type FailureReason = keyof typeof failureReasons | 'not_found' | (typeof localReasons)[number]

@@ -3,12 +3,13 @@ import { accessSync, constants, existsSync } from 'node:fs'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createToken, type NewToken } from './access/tokens.ts'
-import { type Config, loadConfig } from './config/config.ts'
+import type { Config } from './config/config.ts'
 import { namesInRules } from './domain/pricing-rules.ts'
 import { conflict, Failure, messageOf } from './errors.ts'
 import { createIds } from './ids.ts'
 import { createWebhook, storeWebhookUrl } from './inbox/webhooks.ts'
 import { Secret } from './secret.ts'
+import { readConfig, vaultBeside } from './settings/stored.ts'
 import { databaseFileOf } from './storage/data-folder.ts'
 import { type Database, first } from './storage/database.ts'
 import {
@@ -104,7 +105,7 @@ export type SetUp = Awaited<ReturnType<typeof setUpOf>>
 
 /** Opens an installation that does not run. @throws Failure as `setUpOf` and `loadConfig` do */
 export const openSetUp = async (configFile: string, env: Record<string, string | undefined>): Promise<SetUp> =>
-  setUpOf(loadConfig(configFile, env))
+  setUpOf(await readConfig(configFile, env))
 
 /**
  * Opens an installation that does not run, for `quayside init`, and creates its database where there is none.
@@ -255,7 +256,7 @@ export async function callbackSecretsOf(config: Config, store: string): Promise<
   const refused = () => Promise.reject(new Failure('internal', `${placeName(config)} is only read here`))
   const db: Database = { query: read.query, commit: refused, close: read.close }
   try {
-    const vault = await openVault({ database: db, keyEncryptionKey: config.keyEncryptionKey, now })
+    const vault = await vaultBeside(config, read)
     const secrets = await openCallbackSecrets({ db, vault, now, newId: createIds(now, randomBytes) })
     return secrets.of(store).map((secret) => new Secret(secretText(secret)))
   } finally {

@@ -1,8 +1,9 @@
 /** The two commands that stay in the foreground until a signal: the service, and the sandbox alone. */
 import { statSync, writeSync } from 'node:fs'
-import { type Config, dialectFileOf, loadConfig } from '../config/config.ts'
+import { type Config, dialectFileOf } from '../config/config.ts'
 import { Failure, messageOf } from '../errors.ts'
 import { createLog, terminalLine } from '../log.ts'
+import { readConfig } from '../settings/stored.ts'
 import { databaseFileOf } from '../storage/data-folder.ts'
 import { programVersion, readVersionNote } from '../storage/version-note.ts'
 import { consoleLinkText } from './admin.ts'
@@ -51,7 +52,7 @@ async function startDemo(io: Io, port: number | undefined) {
 }
 
 async function startService(io: Io, configFile: string, { config: named, port, role }: ServeOptions) {
-  const config = loadConfig(configFile, io.env)
+  const config = await readConfig(configFile, io.env)
   const log = createLog({
     level: config.logLevel,
     write: (line) => void io.stdout.write(line),

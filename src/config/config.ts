@@ -1,4 +1,7 @@
-/** The configuration: one JSON file for settings, the environment for secrets. It is read once, then frozen. */
+/**
+ * The configuration: settings and secrets, checked together, then frozen. What belongs to a process is in one JSON file and the
+ * environment. What belongs to the installation has one home: the same file, or the newest revision in the database.
+ */
 
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { isIP } from 'node:net'
@@ -9,12 +12,13 @@ import { type Dialect, keyFault, readDialect, valueAt } from '../dialect/dialect
 import { faultsOf, sayWhatIsRight } from '../dialect/file-faults.ts'
 import { parseDecimal } from '../domain/money.ts'
 import { sendsLinks } from '../domain/store-update.ts'
-import { Failure, type FieldFault, messageOf, systemFailure } from '../errors.ts'
+import { conflict, Failure, type FieldFault, messageOf, systemFailure } from '../errors.ts'
 import { Secret } from '../secret.ts'
 import { type ConfiguredStore, kindOf, type StoreSettings, storeShape } from '../stores/kinds.ts'
 import type { ShopAccess, ShopCredentials } from '../stores/store-kind.ts'
 import {
   amount,
+  everyStore,
   isLoopback,
   languageTag,
   percent,
@@ -148,28 +152,71 @@ export const configShape = z.strictObject({
   /** What is watched, and how people are notified. */
   alerts: alertsShape.prefault({}),
   logLevel: z.enum(['debug', 'info', 'warn', 'error']).default('info'),
+  /** What purchase keys are derived from: a lost database and a backup are recognised by it. Quayside writes it. */
+  identity: section({
+    /** The address of the supplier's API. */
+    supplier: webAddress.nullable().default(null),
+    /** The permanent ids of all stores that there ever were. */
+    stores: z.array(everyStore.id).default([]),
+  }),
 })
 
 export type Settings = z.infer<typeof configShape>
 
-export interface Config extends Omit<Settings, 'stores'> {
-  stores: ConfiguredStore[]
+/** The settings that belong to a process: they are in the file, and its `keys` has `proxies` alone. */
+export const processKeys = {
+  listen: true,
+  console: true,
+  dataDir: true,
+  database: true,
+  backups: true,
+  logLevel: true,
+  identity: true,
+} as const
+const processShape = configShape.pick(processKeys).strip()
+
+/** The settings of the installation as a revision has them. */
+export interface StoredSettings {
+  revision: number
+  document: object
+  /** By the names of their files beside a configuration: `api-key`, `store-<id>`, `alert-<channel>`. */
+  secrets: ReadonlyMap<string, Secret>
+}
+
+/** What a process needs to open its database. */
+export interface ProcessConfig extends z.infer<typeof processShape> {
   /** The path of the configuration file. */
   file: string
-  dialectFile: string
-  dialectFacts: Dialect
-  apiKey: Secret
+  /** Where the settings of the installation are. */
+  home: 'file' | 'database'
   keyEncryptionKey: Secret
   /** The address of a PostgreSQL database; null: the database is a file in `dataDir`. */
   databaseUrl: Secret | null
-  /** Where each channel of alerts sends to, by its name. */
-  alertAddresses: ReadonlyMap<string, ChannelAddress>
   /**
    * Reads the next key-encryption key, again at each call; undefined when there is no such key.
    *
    * @throws Failure `invalid` when other users can read the file of the key, or the file is empty
    */
   nextKeyEncryptionKey: () => Secret | undefined
+}
+
+export interface Config extends Omit<Settings, 'stores'>, ProcessConfig {
+  stores: ConfiguredStore[]
+  /** The number of the revision of the settings; null where the file is their home. */
+  revision: number | null
+  /** The settings of the installation as they were written, without defaults. */
+  document: object
+  /**
+   * Returns this configuration with other settings of the installation.
+   *
+   * @throws Failure `invalid` with every fault
+   */
+  withSettings: (stored: StoredSettings) => Config
+  dialectFile: string
+  dialectFacts: Dialect
+  apiKey: Secret
+  /** Where each channel of alerts sends to, by its name. */
+  alertAddresses: ReadonlyMap<string, ChannelAddress>
 }
 
 /** Where each secret is read from: the variable, the file that the variable with `_FILE` names, or a file in `secrets`. */
@@ -190,15 +237,117 @@ type Env = Record<string, string | undefined>
 /**
  * Reads and checks the whole configuration at once.
  *
+ * @param stored the newest revision of the settings; undefined where the database has none
  * @throws Failure `invalid` with every fault of the file, the dialect and the secrets
+ * @throws Failure `conflict`, reason `two_homes` where file and database both have settings of the installation; reason
+ *   `no_settings` where neither has
  */
-export const loadConfig = (file: string, env: Env): Config => checkedConfig(file, readJson(file), env)
+export function loadConfig(file: string, env: Env, stored?: StoredSettings): Config {
+  const json = readJson(file)
+  if (homeOf(json) === 'database' && !stored) throw noSettings(file)
+  return checkedConfig(file, json, env, { stored })
+}
+
+/** The failure of a start where neither the file nor the database has the settings of the installation. */
+export const noSettings = (file: string): Failure =>
+  conflict(
+    'no_settings',
+    `${file} has neither supplier nor stores, so the settings are in the database, and it has none yet: apply a document of them by \`quayside settings apply\``,
+  )
+
+/** The settings of the installation are in a file that has any of the two without which there is no installation. */
+const homeOf = (json: unknown): Config['home'] =>
+  isObject(json) && !('supplier' in json || 'stores' in json) ? 'database' : 'file'
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/**
+ * Reads what a process needs to open its database, whatever the settings of the installation are.
+ *
+ * @throws Failure `invalid` with the faults of these settings and secrets
+ */
+export function loadProcess(file: string, env: Env): ProcessConfig {
+  const json = readJson(file)
+  const result = processShape.safeParse(json, { error: sayWhatIsRight })
+  const faults: FieldFault[] = result.success
+    ? []
+    : result.error.issues.flatMap((issue) => faultsOf(processShape, issue, json))
+  const read = processOf(result.data ?? processShape.parse({}), json, file, env, faults)
+  if (faults.length > 0) throw faulty(`the configuration ${file}`, faults)
+  return read
+}
+
+function processOf(
+  settings: z.infer<typeof processShape>,
+  json: unknown,
+  file: string,
+  env: Env,
+  faults: FieldFault[],
+  made?: Secret,
+): ProcessConfig {
+  const folder = path.dirname(path.resolve(file))
+  const keyEncryptionKey = readSecret(SECRETS.keyEncryptionKey, folder, env, faults, made)
+  const databaseUrl = readDatabaseUrl(settings.database.url, folder, env, faults)
+  const { backups } = settings
+  return {
+    ...settings,
+    dataDir: path.resolve(folder, settings.dataDir),
+    backups: {
+      ...backups,
+      folder: backups.folder === null ? null : path.resolve(folder, backups.folder),
+      // The operator of a PostgreSQL database makes its backups.
+      ...(databaseUrl && { cron: null }),
+    },
+    file,
+    home: homeOf(json),
+    keyEncryptionKey,
+    databaseUrl,
+    nextKeyEncryptionKey: () => readNextKey(folder, env),
+  }
+}
+
+function faulty(what: string, faults: FieldFault[]): Failure {
+  const list = faults.map((fault) => `  ${fault.field}: ${fault.message}`).join('\n')
+  return new Failure('invalid', `${what} has faults:\n${list}`, { fields: faults })
+}
+
+/** Puts the settings of a process and those of the installation together. Notes each that is not in its place. */
+function joined(json: unknown, { document }: StoredSettings, file: string, faults: FieldFault[]): unknown {
+  if (!isObject(json)) return json
+  const [own, given] = [partsOf(json), partsOf(document)]
+  const inDatabase = `the settings are in the database, which has it too: take it out of ${file}`
+  const inFile = `it belongs to a process, and stays in ${file}`
+  const strays = namesIn(own.document).filter((name) => (name.split('.')[0] ?? '') in configShape.shape)
+  faults.push(...strays.map((field) => ({ field, message: inDatabase })))
+  faults.push(...namesIn(given.process).map((field) => ({ field, message: inFile })))
+  const keys = { ...Object(given.document.keys), ...Object(own.process.keys) }
+  return { ...own.document, ...given.document, ...own.process, keys: isObject(json.keys ?? {}) ? keys : json.keys }
+}
+
+/** Divides settings into those of a process and those of the installation. `keys` has both. */
+export function partsOf(json: unknown): Record<'process' | 'document', Record<string, unknown>> {
+  if (!isObject(json)) return { process: {}, document: {} }
+  const entries = Object.entries(json).filter(([name]) => name !== 'keys' || !isObject(json.keys))
+  const { proxies, ...pages } = isObject(json.keys) ? json.keys : {}
+  const part = (isOfProcess: boolean, keys: object) => ({
+    ...Object.fromEntries(entries.filter(([name]) => name in processKeys === isOfProcess)),
+    ...(Object.keys(keys).length > 0 && { keys }),
+  })
+  return { process: part(true, proxies === undefined ? {} : { proxies }), document: part(false, pages) }
+}
+
+const namesIn = ({ keys, ...others }: Record<string, unknown>): string[] => [
+  ...Object.keys(others),
+  ...Object.keys(Object(keys)).map((name) => `keys.${name}`),
+]
 
 /**
  * Checks settings that need not be in the file yet, and reads their secrets and their dialect.
  *
  * @param made secrets that are not in their files yet
- * @throws Failure `invalid`, see `loadConfig`
+ * @param made.stored settings of the installation from the database: all their secrets are among them
+ * @throws Failure `invalid` and reason `two_homes`, see `loadConfig`
  */
 export function checkedConfig(
   file: string,
@@ -209,48 +358,49 @@ export function checkedConfig(
     keyEncryptionKey?: Secret | undefined
     /** Credentials of shops, by the id of the store. */
     stores?: Record<string, Secret>
+    stored?: StoredSettings | undefined
   } = {},
 ): Config {
-  const settings = readSettings(json)
-  const faults: FieldFault[] = settings.faults
+  const { stored } = made
+  if (stored && homeOf(json) === 'file') throw twoHomes(file, stored.revision)
+  const strays: FieldFault[] = []
+  const whole = stored ? joined(json, stored, file, strays) : json
+  const settings = readSettings(whole)
+  const faults: FieldFault[] = [...strays, ...settings.faults]
   const folder = path.dirname(path.resolve(file))
-  const secret = (name: 'apiKey' | 'keyEncryptionKey') => readSecret(SECRETS[name], folder, env, faults, made[name])
-  const apiKey = secret('apiKey')
-  const keyEncryptionKey = secret('keyEncryptionKey')
-  const databaseUrl = readDatabaseUrl(settings.value?.database.url ?? null, folder, env, faults)
-  const dialect = readDialectOf(json, folder, settings.value ? faults : [])
-  faults.unshift(...baseUrlFaults(json, dialect?.facts))
+  const secretOf = (source: SecretSource, given?: Secret): Secret =>
+    stored ? storedSecret(stored, source, faults) : readSecret(source, folder, env, faults, given)
+  const apiKey = secretOf(SECRETS.apiKey, made.apiKey)
+  const process = processOf(settings.value ?? processShape.parse({}), json, file, env, faults, made.keyEncryptionKey)
+  const dialect = readDialectOf(whole, folder, settings.value ? faults : [])
+  faults.unshift(...baseUrlFaults(whole, dialect?.facts))
   const credentials = new Map(
-    settings.value?.stores.map((store) => [
-      store.id,
-      readCredentials(store, folder, env, faults, made.stores?.[store.id]),
-    ]),
+    settings.value?.stores.map((store) => {
+      const given = made.stores?.[store.id]
+      return [store.id, readCredentials(store, (source) => secretOf(source, given), faults, stored !== undefined)]
+    }),
   )
-  const alertAddresses = settings.value ? readAlertAddresses(settings.value, folder, env, faults) : new Map()
+  const alertAddresses = settings.value
+    ? readAlertAddresses(settings.value, secretOf, faults, stored !== undefined)
+    : new Map()
   if (settings.value && dialect) {
     const { stores, rates } = settings.value
     const message = apiKey.reveal() === '' ? undefined : keyFault(dialect.facts, apiKey.reveal())
-    if (message !== undefined) faults.push({ field: SECRETS.apiKey.variable, message })
+    if (message !== undefined)
+      faults.push({ field: stored ? fieldOf(SECRETS.apiKey) : SECRETS.apiKey.variable, message })
     checkCaps(settings.value, dialect.facts, faults)
     checkConsole(settings.value, faults)
     checkLinks(settings.value, faults)
     faults.push(...sellingFaults(stores, rates, dialect.facts.money.currency))
   }
   if (faults.length > 0 || !settings.value || !dialect) {
-    const list = faults.map((fault) => `  ${fault.field}: ${fault.message}`).join('\n')
-    throw new Failure('invalid', `the configuration ${file} has faults:\n${list}`, { fields: faults })
+    throw faulty(stored ? `revision ${stored.revision} of the settings` : `the configuration ${file}`, faults)
   }
-  const { rates, backups } = settings.value
+  const { rates } = settings.value
   const { currency } = dialect.facts.money
   return Object.freeze({
     ...settings.value,
-    dataDir: path.resolve(folder, settings.value.dataDir),
-    backups: {
-      ...backups,
-      folder: backups.folder === null ? null : path.resolve(folder, backups.folder),
-      // The operator of a PostgreSQL database makes its backups.
-      ...(databaseUrl && { cron: null }),
-    },
+    ...process,
     stores: settings.value.stores.map((store) => ({
       ...store,
       currency: store.currency ?? currency,
@@ -258,15 +408,29 @@ export function checkedConfig(
       address: kindOf(store).addressOf(store),
       credentials: credentials.get(store.id),
     })),
-    file,
+    revision: stored?.revision ?? null,
+    document: stored?.document ?? partsOf(json).document,
+    withSettings: (next: StoredSettings) => checkedConfig(file, json, env, { stored: next }),
     dialectFile: dialect.file,
     dialectFacts: dialect.facts,
     apiKey,
-    keyEncryptionKey,
-    databaseUrl,
     alertAddresses,
-    nextKeyEncryptionKey: () => readNextKey(folder, env),
   })
+}
+
+const twoHomes = (file: string, revision: number): Failure =>
+  conflict(
+    'two_homes',
+    `the settings of the installation are in two places: ${file} has supplier or stores, and the database has revision ${revision} of them. To use the database, finish the move by \`quayside settings adopt\`, which takes them out of the file`,
+  )
+
+/** Names the field of a secret that is kept in the database: `secrets.api-key`. */
+const fieldOf = ({ file }: SecretSource): string => `secrets.${file}`
+
+function storedSecret({ secrets }: StoredSettings, source: SecretSource, faults: FieldFault[]): Secret {
+  const secret = secrets.get(source.file)
+  if (!secret) faults.push({ field: fieldOf(source), message: 'not set: give it together with the settings' })
+  return secret ?? new Secret('')
 }
 
 /**
@@ -284,19 +448,18 @@ export const credentialsSource = (store: string) => ({
 
 function readCredentials(
   store: StoreSettings,
-  folder: string,
-  env: Env,
+  secretOf: (source: SecretSource) => Secret,
   faults: FieldFault[],
-  made: Secret | undefined,
+  isStored: boolean,
 ): ShopCredentials | undefined {
   const { shop } = kindOf(store)
   if (!shop) return undefined
   const source = credentialsSource(store.id)
   const before = faults.length
-  const text = readSecret(source, folder, env, faults, made).reveal()
+  const text = secretOf(source).reveal()
   const credentials = shop.readCredentials(text)
   if (!credentials && faults.length === before) {
-    faults.push({ field: source.variable, message: credentialsFault(shop, text) })
+    faults.push({ field: isStored ? fieldOf(source) : source.variable, message: credentialsFault(shop, text) })
   }
   return credentials
 }
@@ -345,14 +508,20 @@ function readDatabaseUrl(setting: string | null, folder: string, env: Env, fault
   return new Secret(url.href)
 }
 
-function readAlertAddresses({ alerts }: Settings, folder: string, env: Env, faults: FieldFault[]) {
+function readAlertAddresses(
+  { alerts }: Settings,
+  secretOf: (source: SecretSource) => Secret,
+  faults: FieldFault[],
+  isStored: boolean,
+) {
   const addresses = new Map<string, ChannelAddress>()
   for (const [name, { kind }] of Object.entries(alerts.channels)) {
     const source = channelSource(name)
     const before = faults.length
-    const address = channelAddress(kind, readSecret(source, folder, env, faults).reveal())
+    const address = channelAddress(kind, secretOf(source).reveal())
     if (typeof address !== 'string') addresses.set(name, address)
-    else if (faults.length === before) faults.push({ field: source.variable, message: address })
+    else if (faults.length === before)
+      faults.push({ field: isStored ? fieldOf(source) : source.variable, message: address })
   }
   return addresses
 }

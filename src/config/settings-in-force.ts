@@ -53,7 +53,8 @@ function serverOf(address: string): string {
   return `${protocol}//${host}${pathname}`
 }
 
-function leavesOf(name: string, value: unknown, usual: unknown): SettingInForce[] {
+/** Lists the single values of a setting. A list is one value. */
+export function leavesOf(name: string, value: unknown, usual: unknown): SettingInForce[] {
   if (isRecord(value)) {
     return Object.entries(value).flatMap(([key, inner]) =>
       leavesOf(`${name}.${key}`, inner, isRecord(usual) ? usual[key] : undefined),

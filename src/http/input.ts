@@ -210,6 +210,30 @@ export const releaseBody = fields({
   reason: reason().optional(),
 }).meta({ examples: [{ ceiling: '24.90', reason: 'the customer paid more' }] })
 export const maybeReasonBody = maybeReasonOnly('the customer asked for it')
+/** A document of settings. Its shape is that of the configuration file, and is checked together with its secrets. */
+const settingsDocument = z
+  .record(z.string(), z.unknown(), { error: must('an object') })
+  .describe('The settings as in the configuration file, whole: what is left out has its default')
+const settingsSecrets = z
+  .record(z.string().regex(/^[a-z0-9-]{1,80}$/), z.string().min(1).max(4_000))
+  .optional()
+  .describe('Secrets that are new or changed, by name: `api-key`, `store-<id>`, `alert-<channel>`')
+const settingsExample = { document: { supplier: { baseUrl: 'https://supplier.example/v1' }, stores: [] } }
+export const trySettingsBody = fields({ document: settingsDocument, secrets: settingsSecrets }).meta({
+  examples: [settingsExample],
+})
+export const applySettingsBody = fields({
+  document: settingsDocument,
+  secrets: settingsSecrets,
+  reason: reason(3),
+}).meta({ examples: [{ ...settingsExample, reason: 'the new supplier' }] })
+export const revisionsPaging = {
+  limit: queryNumber(1, 200, 50, 'How many a page has at most'),
+  before: matching(/^\d{1,9}$/, 'the number of a revision')
+    .transform(Number)
+    .optional()
+    .meta({ description: '`next` of the page before this one', override: { type: 'string' } }),
+}
 /** Body of an operator's decision. The audit keeps the reason. */
 export const decisionBody = fields({
   decision: oneOf(decisionTypes).describe('The evidence says what each would do now'),

@@ -15,6 +15,7 @@ import type { WebhookActions } from '../inbox/webhooks.ts'
 import type { Tail } from '../log.ts'
 import type { Fulfilment } from '../ordering/fulfil.ts'
 import type { SweepRunner } from '../reconciliation/sweep.ts'
+import type { InstallationSettings } from '../settings/settings.ts'
 import type { CallbackSecrets } from '../stores/backend/signature.ts'
 import type { ConfiguredStore } from '../stores/kinds.ts'
 import type { Keys } from '../vault/keys.ts'
@@ -33,8 +34,9 @@ export interface NextRuns {
 export interface ApiContext {
   /** The context of ordering, which holds the database, the vault, the clock and the log as well. */
   ordering: Fulfilment
-  /** The configuration as it was read at the start. */
+  /** The configuration in force. */
   config: Config
+  settings: InstallationSettings
   stores: readonly ConfiguredStore[]
   /** The address where shops reach us; null when shops cannot reach us. */
   publicUrl: string | null

@@ -68,10 +68,11 @@ export function syncFolder(folder: string): void {
 }
 
 /** Replaces a small file without stopping the event loop. After any crash the file holds the old text or the new text. */
-export async function replaceText(file: string, text: string): Promise<void> {
+export async function replaceText(file: string, text: string, mode = 0o600): Promise<void> {
   const next = `${file}.new`
   const handle = await open(next, 'w', 0o600)
   try {
+    await handle.chmod(mode)
     await handle.writeFile(text)
     await handle.sync()
   } catch (error) {

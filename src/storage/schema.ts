@@ -58,6 +58,33 @@ export const settings = sqliteTable('settings', {
   changedAt: instant('changed_at').notNull(),
 })
 
+/** One difference between two revisions of the settings. Secrets are named, and never shown. */
+export interface SettingChange {
+  /** `stores.demo-1234.pricing.markup.percent` */
+  field: string
+  /** Null: it was not there before, or is not there any more. */
+  before: string | null
+  after: string | null
+}
+
+/** The settings of the installation, where the database is their home. The row with the highest number is in force. */
+export const settingsRevisions = sqliteTable('settings_revisions', {
+  number: integer('number').primaryKey(),
+  at: instant('at').notNull(),
+  actor: text('actor').notNull(),
+  why: text('why').notNull(),
+  /** The number of the revision that this one undoes. */
+  undoes: integer('undoes'),
+  /** The settings without defaults and without secrets, as `documentShape` reads them. */
+  document: json<object>('document').notNull(),
+  changes: json<SettingChange[]>('changes').notNull(),
+  /** Names of the secrets that are set. */
+  secretNames: json<string[]>('secret_names').notNull(),
+  /** The secrets by name, as JSON, sealed. Null in all but the newest two revisions. */
+  secrets: bytes('secrets'),
+  keyId: integer('key_id'),
+})
+
 /** Data keys, each wrapped by the key-encryption key. The newest key seals; all keys open. */
 export const dataKeys = sqliteTable('data_keys', {
   id: integer('id').primaryKey(),

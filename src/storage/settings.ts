@@ -1,8 +1,8 @@
-import { sql } from 'drizzle-orm'
+import { desc, sql } from 'drizzle-orm'
 import { type Change, type Database, first } from './database.ts'
-import { settings } from './schema.ts'
+import { settings, settingsRevisions } from './schema.ts'
 import { build, change, statement, uniqueKey } from './statement.ts'
-import { deleteBy, rowsBy } from './table.ts'
+import { columnsBy, deleteBy, insertInto, rowsBy, setBy, someBy } from './table.ts'
 
 const settingByName = rowsBy(settings, ['name'])
 
@@ -48,3 +48,17 @@ export const appliedMigrations = statement(
     sql<{ version: number; name: string; digest: string; appliedAt: number }>`
       select version, name, digest, applied_at from schema_migrations order by version`,
 )
+
+export type SettingsRevision = typeof settingsRevisions.$inferSelect
+
+/** Revisions of the settings below a number, the newest first. */
+export const revisionsBelow = someBy(settingsRevisions, ['number <'], desc(settingsRevisions.number))
+
+/** The number of each revision from a number on. */
+export const revisionNumbersFrom = columnsBy(settingsRevisions, ['number'], ['number >='])
+
+/** Stores a revision. A unique key refuses a second revision of the same number. */
+export const insertRevision = insertInto(settingsRevisions)
+
+/** Forgets the secrets of revisions below a number. */
+export const forgetRevisionSecrets = setBy('any', settingsRevisions, ['number <'], { secrets: null, keyId: null })

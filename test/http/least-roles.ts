@@ -10,7 +10,7 @@ const people = {
     viewPurchase viewEvidence listDeliveries viewDelivery exportOrders
     exportDeliveries listSyncRuns viewSyncRun listSyncChanges viewDryRun
     explainPrice listSweeps viewSweep viewBalance listDiscrepancies
-    listStores listAudit viewSettings listWebhooks listBackups
+    listStores listAudit viewSettings viewSettingsDocument listSettingsRevisions listWebhooks listBackups
     listClaims viewClaim viewWaiting listPeople search listActors viewEarnings exportEarnings`,
   operator: `
     cancelOrder takeShopOrder releaseShopOrder resendOrder withdrawKeysPage importListings
@@ -24,7 +24,7 @@ const people = {
     revealKeys exportOrdersWithKeys exportDeliveriesWithBodies rotateCallbackSecret listTokens
     createToken revokeToken listSessions endSession removePerson
     createWebhook addWebhook rotateWebhook retireWebhook startCapture listCaptures
-    viewCapture rotateKeys`,
+    viewCapture rotateKeys trySettings applySettings undoSettings`,
 }
 
 /** Of a store token, which acts for its own store alone. */

@@ -10,7 +10,7 @@ import { createAuth, createToken, mintToken, type NewToken } from '../../src/acc
 import { type AlertParts, openAlerts } from '../../src/alerts/alerts.ts'
 import { createBackups } from '../../src/backup/backup.ts'
 import { createDryRuns } from '../../src/catalogue/dry-runner.ts'
-import { loadConfig } from '../../src/config/config.ts'
+import { type Config, loadConfig } from '../../src/config/config.ts'
 import { createConsole } from '../../src/console/console.ts'
 import { createCustomer, supplierStem } from '../../src/demo/customer.ts'
 import { apiOperations, apiRouter } from '../../src/http/api/api.ts'
@@ -22,6 +22,7 @@ import { createCaptures } from '../../src/inbox/capture.ts'
 import { webhookActions } from '../../src/inbox/webhooks.ts'
 import { createTail } from '../../src/log.ts'
 import { Secret } from '../../src/secret.ts'
+import { openSettings, revisionChanges } from '../../src/settings/settings.ts'
 import { insertSyncRun, syncRunById } from '../../src/storage/runs.ts'
 import { openDatabase } from '../../src/storage/sqlite/open.ts'
 import { openKeys } from '../../src/vault/keys.ts'
@@ -68,6 +69,8 @@ export interface ApiOptions extends TestAppOptions {
   isFresh?: boolean
   /** Settings of alerts. */
   alerts?: object
+  /** Where the settings of the installation are (default: in the file). A change of those in the database is only stored. */
+  home?: 'file' | 'database'
   /** As of one process of several (default: it does all). */
   workerAbsentSince?: () => number | null
   /** Where channels of alerts send to, by the variable. */
@@ -101,6 +104,7 @@ export async function openApi(given: ApiOptions = {}) {
     storeNames = {},
     alerts = {},
     alertAddresses = {},
+    home = 'file',
     workerAbsentSince,
     ...options
   } = given
@@ -122,11 +126,21 @@ export async function openApi(given: ApiOptions = {}) {
   const { ordering, runtime, supplier } = app
   const { db, now, newId, log } = ordering
   const { inbox, sweeps, catalogue } = runtime
-  const config = loadConfig(configFile(app.sandbox.baseUrl, isFresh ? null : storeNames, alerts), {
+  const env = {
     ...alertAddresses,
     QUAYSIDE_API_KEY: 'sk_test_0123456789abcdef',
     QUAYSIDE_KEY_ENCRYPTION_KEY: randomBytes(32).toString('base64'),
-  })
+  }
+  const files = configFile(app.sandbox.baseUrl, isFresh ? null : storeNames, alerts)
+  let config = loadConfig(files, env)
+  if (home === 'database') {
+    const secrets = new Map([['api-key', config.apiKey]])
+    const stored = { revision: 1, document: config.document, secrets }
+    await db.commit(revisionChanges(ordering, stored, { actor: 'test', why: 'the first', undoes: null, changes: [] }))
+    writeFileSync(files, '{}')
+    config = loadConfig(files, env, stored)
+  }
+  let inForce = config
   /** Only stores the run: reading the catalogue is another test's subject. */
   const start = async (cause: string) => {
     const id = newId()
@@ -160,9 +174,15 @@ export async function openApi(given: ApiOptions = {}) {
   const webhooks = webhookActions({ ...ordering, supplier, publicUrl: config.publicUrl, inbox })
   const tail = createTail(ordering.log)
   const dryRuns = createDryRuns({ catalogue, stores: config.stores, dataDir: dirname(file) })
+  const change = async (next: Config, commit: () => Promise<void>) => {
+    await commit()
+    inForce = next
+  }
+  const settings = await openSettings({ ...ordering, current: () => inForce, change })
   const api: ApiContext = {
     ordering,
     config: { ...config, ...ownKeys },
+    settings,
     stores: config.stores,
     publicUrl: config.publicUrl,
     syncs: { start },
@@ -286,6 +306,9 @@ export async function openApi(given: ApiOptions = {}) {
     captures,
     tail,
     api,
+    settings,
+    /** The configuration that the last change of the settings has led to. */
+    inForce: () => inForce,
     operations,
     held,
     publish,

@@ -147,6 +147,12 @@ export const calls: Record<string, unknown[]> = {
   insertAttempt: [{ id: 'a', purchaseId: 'p', kind: 'place', stage: 'sent', number: 1, at }],
   insertTransition: [{ id: 't', purchaseId: 'p', at, input: 'due', row: 'sent', before: 'planned', after: 'sending' }],
   insertDiscrepancy: [{ id: 'd', kind: 'late', subject: 'p', supplierOrderId: 'x', detail: '', foundAt: at }],
+  revisionsBelow: [9, 1],
+  revisionNumbersFrom: [1],
+  insertRevision: [
+    { number: 1, at, actor: 'test', why: 'w', document: {}, changes: [], secretNames: [], secrets: bytes, keyId: 1 },
+  ],
+  forgetRevisionSecrets: [1],
   insertAudit: [{ id: 'a', at, actor: 'test', action: 'freeze', subject: 'buying' }],
   insertBalance: [{ id: 'b', readAt: at, amountMinor: 1, currency: 'EUR' }],
   insertDelivery: [delivery],

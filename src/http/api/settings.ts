@@ -3,12 +3,17 @@ import { channelSource } from '../../config/alert-settings.ts'
 import { type Config, credentialsSource, SECRETS, type SecretSource } from '../../config/config.ts'
 import { settingsInForce } from '../../config/settings-in-force.ts'
 import { messageOf } from '../../errors.ts'
+import { Secret } from '../../secret.ts'
+import type { SettingsDocument } from '../../settings/document.ts'
+import type { RevisionEntry } from '../../settings/settings.ts'
 import { placeName } from '../../storage/database-place.ts'
 import { nameOfKey } from '../../vault/vault.ts'
-import { type ApiContext, ok, operation, viewer } from '../operation.ts'
-import { component, words } from './views.ts'
+import { applySettingsBody, invalidField, revisionsPaging, trySettingsBody } from '../input.ts'
+import { type ApiContext, admin, ok, operation, viewer } from '../operation.ts'
+import { page } from './list-operation.ts'
+import { at, component, finding, view, words } from './views.ts'
 
-const Secret = z.object({
+const SecretInForce = z.object({
   name: z.string().meta({
     description: 'Where it is read from: a variable, or the same with `_FILE`',
     examples: ['QUAYSIDE_API_KEY'],
@@ -20,7 +25,11 @@ const Secret = z.object({
   fault: words.describe('Why it cannot be read'),
 })
 const Settings = component('Settings', {
-  file: z.string().describe('Of the configuration, as it was read at the start'),
+  file: z.string().describe('Of the configuration'),
+  home: z
+    .enum(['file', 'database'])
+    .describe('Where the settings of the installation are; in a file they are read at the start'),
+  revision: z.int().nullable().describe('Of the settings in force; null where they are in the file'),
   settings: z.array(
     z.object({
       name: z.string().meta({ examples: ['ordering.inFlight'] }),
@@ -31,22 +40,64 @@ const Settings = component('Settings', {
   dialect: z
     .object({ name: z.string(), about: z.string().describe('What its file says that it is for') })
     .describe('How the supplier writes what its API leaves open'),
-  secrets: z.array(Secret).describe('Whether each is set. No text of a secret is ever in an answer'),
+  secrets: z.array(SecretInForce).describe('Whether each is set. No text of a secret is ever in an answer'),
   keyInUse: z.string().describe('Name of the key-encryption key that the database is sealed under'),
   keyConfigured: z.string().describe('Name of the one that the configuration had at the start'),
 })
 
-export function settingsOperations({ config, keys }: ApiContext) {
+const Difference = z.object({
+  field: z.string().meta({ examples: ['stores.demo-1234abcd.pricing.markup.percent'] }),
+  before: words.describe('Null: it was not there'),
+  after: words.describe('Null: it is not there any more'),
+})
+const Fault = z.object({ field: z.string(), message: z.string() })
+const SettingsTrial = component('SettingsTrial', {
+  faults: z.array(Fault).describe('What is wrong in the settings themselves; then nobody was asked'),
+  findings: z
+    .array(finding.extend({ field: z.string().describe('`supplier` or `stores.<id>`') }))
+    .describe('What the supplier and the shops said that the change is about'),
+  changes: z.array(Difference),
+})
+const Applied = component('SettingsApplied', { revision: z.int(), changes: z.array(Difference) })
+const Document = component('SettingsDocument', {
+  home: z.enum(['file', 'database']),
+  revision: z.int().describe('For If-Match; 0 where the settings are in the file, and cannot be changed here'),
+  document: z
+    .custom<SettingsDocument>()
+    .meta({ override: { type: 'object', description: 'As in the configuration file, with all defaults' } }),
+  secrets: z.array(z.string()).describe('Names of the secrets that are set'),
+})
+const Revision = view(
+  component('SettingsRevision', {
+    revision: z.int(),
+    at,
+    actor: z.string(),
+    reason: z.string(),
+    undoes: z.int().nullable().describe('The revision that it undoes'),
+    changes: z.array(Difference),
+  }),
+  ({ number, why, ...entry }: RevisionEntry) => ({ ...entry, revision: number, reason: why }),
+)
+
+const ifMatch = 'The `revision` that the change is based on, in quotes'
+const refused = { 409: 'another revision came meanwhile, or the settings are in the file' }
+
+const sealedIn = (secrets: Record<string, string> = {}) =>
+  Object.fromEntries(Object.entries(secrets).map(([name, text]) => [name, new Secret(text)]))
+
+export function settingsOperations({ config, keys, settings }: ApiContext) {
   return {
     viewSettings: operation({
       route: 'GET /settings',
       allowed: viewer,
       summary: 'The settings in force, and which secrets are set.',
       answer: Settings,
-      success: { 200: 'As they were read at the start' },
+      success: { 200: 'All of them' },
       handle: async () =>
         ok({
           file: config.file,
+          home: config.home,
+          revision: config.revision,
           settings: settingsInForce(config),
           dialect: { name: config.dialectFacts.name, about: config.dialectFacts.about },
           secrets: secretsOf(config),
@@ -54,10 +105,78 @@ export function settingsOperations({ config, keys }: ApiContext) {
           keyConfigured: nameOfKey(config.keyEncryptionKey),
         }),
     }),
+    viewSettingsDocument: operation({
+      route: 'GET /settings/document',
+      allowed: viewer,
+      summary: 'The settings of the installation as one document, without secrets.',
+      answer: Document,
+      success: { 200: 'Those in force' },
+      handle: async () => ok({ home: settings.home, ...(await settings.read()) }),
+    }),
+    listSettingsRevisions: operation({
+      route: 'GET /settings/revisions',
+      allowed: viewer,
+      summary: 'Who changed the settings, when, why, and what; newest first.',
+      query: revisionsPaging,
+      answer: page(Revision),
+      success: { 200: 'A page of revisions; none where the settings are in the file' },
+      handle: async ({ query: { limit, before } }) => {
+        const found = await settings.revisions({ before, limit: limit + 1 })
+        const items = found.slice(0, limit)
+        return ok({ items, next: found.length > limit ? String(items.at(-1)?.number) : null })
+      },
+    }),
+    trySettings: operation({
+      route: 'POST /settings/try',
+      needsWorker: true,
+      allowed: admin,
+      summary: 'Try settings: check them, and ask the supplier and the shops that they are about. Nothing changes.',
+      body: trySettingsBody,
+      answer: SettingsTrial,
+      success: { 200: 'What was found' },
+      failures: { 409: 'the settings are in the file' },
+      handle: async ({ body: { document, secrets } }) =>
+        ok(await settings.try({ document, secrets: sealedIn(secrets) })),
+    }),
+    applySettings: operation({
+      route: 'POST /settings/document',
+      needsWorker: true,
+      allowed: admin,
+      summary: 'Try settings, then put them in force, without a restart.',
+      ifMatch,
+      body: applySettingsBody,
+      answer: Applied,
+      success: { 200: 'In force' },
+      failures: refused,
+      handle: async ({ body: { document, secrets, reason }, version, caller }) =>
+        ok(
+          await settings.apply(
+            { base: revisionIn(version), document, secrets: sealedIn(secrets), why: reason },
+            caller.actor,
+          ),
+        ),
+    }),
+    undoSettings: operation({
+      route: 'POST /settings/undo',
+      needsWorker: true,
+      allowed: admin,
+      summary: 'Undo the newest revision: the settings before it are in force again, as a revision of their own.',
+      ifMatch,
+      answer: Applied,
+      success: { 200: 'In force' },
+      failures: refused,
+      handle: async ({ version, caller }) => ok(await settings.undo(revisionIn(version), caller.actor)),
+    }),
   }
 }
 
-function secretsOf(config: Config): z.input<typeof Secret>[] {
+/** @throws Failure `invalid` for a version that is no number */
+function revisionIn(version: string): number {
+  if (/^\d{1,9}$/.test(version)) return Number(version)
+  throw invalidField('If-Match', 'must be the number of a revision in quotes, such as "12"')
+}
+
+function secretsOf(config: Config): z.input<typeof SecretInForce>[] {
   const secret = ({ variable, file }: SecretSource, about: string) => ({
     name: variable,
     file: `secrets/${file}`,
@@ -87,7 +206,9 @@ function secretsOf(config: Config): z.input<typeof Secret>[] {
   ]
 }
 
-function nextKeyOf({ nextKeyEncryptionKey }: Config): Pick<z.input<typeof Secret>, 'isSet' | 'keyName' | 'fault'> {
+function nextKeyOf({
+  nextKeyEncryptionKey,
+}: Config): Pick<z.input<typeof SecretInForce>, 'isSet' | 'keyName' | 'fault'> {
   try {
     const next = nextKeyEncryptionKey()
     return { isSet: next !== undefined, keyName: next ? nameOfKey(next) : null, fault: null }

@@ -1,0 +1,60 @@
+/** Tries settings before they are in force: the supplier and the shops that a change is about are asked. Nothing changes there. */
+import { isDeepStrictEqual } from 'node:util'
+import type { Config } from '../config/config.ts'
+import { Secret } from '../secret.ts'
+import { type ConfiguredStore, kindOf } from '../stores/kinds.ts'
+import type { StoreFinding } from '../stores/store.ts'
+import { trySupplier } from './supplier-trial.ts'
+
+/** What was found at the supplier or a shop. `field`: the part of the settings that it is about: `supplier` or `stores.<id>`. */
+export type SettingsFinding = StoreFinding & { field: string }
+
+/** Asks those whose access differs between two configurations. */
+export async function findingsOf(next: Config, before: Config, now: () => number): Promise<SettingsFinding[]> {
+  const shops = next.stores.filter((store) => {
+    const known = before.stores.find(({ id }) => id === store.id)
+    return store.credentials !== undefined && !isDeepStrictEqual(accessOf(store), known && accessOf(known))
+  })
+  const found = await Promise.all([
+    ...(isDeepStrictEqual(supplierAccess(next), supplierAccess(before)) ? [] : [supplierFindings(next)]),
+    ...shops.map((store) => shopFindings(store, now)),
+  ])
+  return found.flat()
+}
+
+const supplierAccess = ({ supplier, dialectFacts, apiKey }: Config) => ({
+  supplier,
+  dialectFacts,
+  key: apiKey.reveal(),
+})
+
+async function supplierFindings({ supplier: { baseUrl }, dialectFacts, apiKey }: Config): Promise<SettingsFinding[]> {
+  const tried = await trySupplier({ baseUrl, dialect: dialectFacts, apiKey })
+  const finding = { field: 'supplier', check: 'supplier' }
+  return 'fault' in tried
+    ? [{ ...finding, state: 'failed', detail: tried.fault.message, fix: null }]
+    : [{ ...finding, state: 'ok', detail: `it answers, with ${tried.products.length} products`, fix: null }]
+}
+
+/** What a shop is reached by. */
+function accessOf({ kind, address, currency, credentials }: ConfiguredStore) {
+  const texts = Object.entries(credentials ?? {}).map(([name, secret]) => [
+    name,
+    secret instanceof Secret && secret.reveal(),
+  ])
+  return { kind, address, currency, texts }
+}
+
+async function shopFindings(store: ConfiguredStore, now: () => number): Promise<SettingsFinding[]> {
+  const { id, address: url, credentials } = store
+  const { shop } = kindOf(store)
+  if (!shop || !credentials) return []
+  const questions = await shop.questions()
+  const opened = questions.look({ url, credentials, settings: {} }, now)
+  try {
+    const { findings } = await opened.test()
+    return findings.map((finding) => ({ ...finding, field: `stores.${id}` }))
+  } finally {
+    await opened.close()
+  }
+}
