@@ -184,6 +184,25 @@ export const raiseBy = (minor: number, millionths: number): number => scale(mino
 export const raise = (minor: number, { millionths, flatMinor }: Markup): number =>
   exact(raiseBy(minor, millionths) + flatMinor)
 
+/** Returns the rules that add less than the margin, whatever the cost: the floor would always win over them. */
+export function rulesUnderFloor({ markup, bands, categories, products, margin }: PricingRules): RuleFault[] {
+  const least = { share: BigInt(margin.millionths), flat: BigInt(margin.flatMinor) }
+  const faultOf = (field: string, { millionths, flatMinor }: Markup): RuleFault[] => {
+    const { share, flat } = { share: BigInt(millionths), flat: BigInt(flatMinor) }
+    const isNeverOver = share <= least.share && flat <= least.flat && flat * least.share <= least.flat * (least.share - share)
+    if (!isNeverOver || (share === least.share && flat === least.flat)) return []
+    const part = share < least.share && (millionths > 0 || flatMinor === 0) ? 'percent' : 'flat'
+    return [{ field: `${field}.${part}`, message: 'adds less than the margin whatever the cost: the price is the floor' }]
+  }
+  return [
+    // The last band takes every cost, so that the markup is not used beside bands.
+    ...(bands.length === 0 ? faultOf('markup', markup) : []),
+    ...bands.flatMap((band, index) => faultOf(`bands.${index}`, band.markup)),
+    ...[...categories].flatMap(([name, rule]) => faultOf(`categories.${name}`, rule)),
+    ...[...products].flatMap(([sku, rule]) => ('fixedMinor' in rule ? [] : faultOf(`products.${sku}`, rule))),
+  ]
+}
+
 /* The names in the rules of stores, and the nearest name in the catalogue for a misspelt name. */
 
 export interface NamingStore {

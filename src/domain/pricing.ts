@@ -92,7 +92,8 @@ type AppliedRule =
   | ({ source: 'band' } & Band)
   | { source: 'fixed'; fixedMinor: number }
 
-function wayToPrice(
+/** Returns every amount on the way from a cost to its price; or why there is no price. */
+export function wayToPrice(
   offer: PricedOffer,
   policy: PricingPolicy,
   at: number,
@@ -109,7 +110,7 @@ function wayToPrice(
   }
 }
 
-type WayToPrice = ReturnType<typeof calculate>
+export type WayToPrice = ReturnType<typeof calculate>
 
 /** Returns every amount between a cost and its price, in minor units of the store's currency. */
 function calculate(offer: PricedOffer, { rules }: PricingPolicy, rate: Rate) {
@@ -245,7 +246,8 @@ function stepsOf(offer: PricedOffer, way: WayToPrice, { currency, rules }: Prici
   ]
 }
 
-function ruleText(offer: PricedOffer, { rule }: WayToPrice, currency: string): string {
+/** The rule that decides a price, in words for people. */
+export function ruleText(offer: PricedOffer, { rule }: Pick<WayToPrice, 'rule'>, currency: string): string {
   if (rule.source === 'fixed') return `product ${offer.sku}: a fixed price`
   const added = markupText(rule.markup, currency)
   if (rule.source !== 'band') {

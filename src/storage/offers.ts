@@ -30,6 +30,20 @@ export const offersWithRowid = statement((productIds: string[]) =>
   build.select(withPlace).from(offers).where(inArray(offers.productId, productIds)),
 )
 
+/** Offers after a rowid that the supplier still has, in the order of their rowids. */
+export const offersFromPlace = statement((after: number, limit: number) =>
+  build
+    .select(withPlace)
+    .from(offers)
+    .where(and(isNull(offers.goneAt), sql`rowid > ${after}`))
+    .orderBy(sql`rowid`)
+    .limit(limit),
+)
+/** The highest rowid of an offer; null where there is none. */
+export const lastPlaceOfOffers = statement(() =>
+  build.select({ last: sql<number | null>`max(rowid)`.as('last') }).from(offers),
+)
+
 /** Offers under these SKUs that the supplier still has; two offers under one SKU are ambiguous. */
 export const offersBySku = rowsBy(offers, ['sku in', isNull(offers.goneAt)])
 /** Offers under these SKUs that the supplier has dropped. */

@@ -496,6 +496,8 @@ export const calls: Record<string, unknown[]> = {
   markOutOfStock: ['x', at],
   markListed: [['x']],
   rowidsOfOffers: [0, 1],
+  offersFromPlace: [0, 1],
+  lastPlaceOfOffers: [],
   changesOfRun: ['r', '', 1, 'cost'],
   markGone: [['x'], at],
   renewStoreUpdates: ['s', at],
