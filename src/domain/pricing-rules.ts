@@ -189,10 +189,13 @@ export function rulesUnderFloor({ markup, bands, categories, products, margin }:
   const least = { share: BigInt(margin.millionths), flat: BigInt(margin.flatMinor) }
   const faultOf = (field: string, { millionths, flatMinor }: Markup): RuleFault[] => {
     const { share, flat } = { share: BigInt(millionths), flat: BigInt(flatMinor) }
-    const isNeverOver = share <= least.share && flat <= least.flat && flat * least.share <= least.flat * (least.share - share)
+    const isNeverOver =
+      share <= least.share && flat <= least.flat && flat * least.share <= least.flat * (least.share - share)
     if (!isNeverOver || (share === least.share && flat === least.flat)) return []
     const part = share < least.share && (millionths > 0 || flatMinor === 0) ? 'percent' : 'flat'
-    return [{ field: `${field}.${part}`, message: 'adds less than the margin whatever the cost: the price is the floor' }]
+    return [
+      { field: `${field}.${part}`, message: 'adds less than the margin whatever the cost: the price is the floor' },
+    ]
   }
   return [
     // The last band takes every cost, so that the markup is not used beside bands.

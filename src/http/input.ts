@@ -3,10 +3,12 @@ import { z } from 'zod'
 import { personRoles } from '../access/sessions.ts'
 import { roles, scopes } from '../access/tokens.ts'
 import { parseDecimal } from '../domain/money.ts'
+import { previewKinds } from '../domain/price-preview.ts'
 import { Failure } from '../errors.ts'
 import { decisionTypes } from '../ordering/choices.ts'
 import type { OrderInput } from '../ordering/intake.ts'
 import { updateTypes } from '../stores/examples.ts'
+import { pricingShape, ratesShape } from '../stores/store-settings.ts'
 
 /** Makes the message of every fault of a field. The message says what would be right. */
 const must = (words: string) => (issue: { input?: unknown }) =>
@@ -275,6 +277,21 @@ export const approvalBody = fields({
   price: decimal('decimal text such as "23.99"').describe('The `wantedPrice` that was shown'),
   reason: reason(),
 }).meta({ examples: [{ price: '23.99', reason: 'the supplier confirmed it' }] })
+/** The OpenAPI document does not repeat the shapes of settings. */
+const settings = z.record(z.string(), z.unknown())
+/** The pricing and the rates are as in the configuration, so that what was tried can be put into it. */
+export const pricePreviewBody = fields({
+  pricing: settings.pipe(pricingShape).optional().describe('`pricing` of the store; else that in force'),
+  rates: z.array(settings).pipe(ratesShape.unwrap()).optional().describe('`rates` of all stores; else those in force'),
+  whole: z
+    .boolean({ error: must('true or false') })
+    .optional()
+    .describe('Look at all listings, not at a sample of some 100'),
+  kind: oneOf(previewKinds).optional().describe('Only these; `floor`: the margin decides the new price'),
+  skip: whole(0, 10_000_000).optional().describe('`next` of the page before'),
+  limit: whole(1, 200).optional().describe('How many a page has at most; else 50'),
+}).meta({ examples: [{ pricing: { markup: { percent: '18' } }, whole: true, kind: 'held' }] })
+
 export const linkBody = fields({
   productId: text(200, "The offer, by the supplier's id of the product; or `offerSku`").optional(),
   offerSku: text(200, "The offer, by the supplier's SKU, if one offer has it; or `productId`").optional(),

@@ -10,7 +10,7 @@ import {
 } from '../domain/price-preview.ts'
 import type { Database } from '../storage/database.ts'
 import { first } from '../storage/database.ts'
-import { lastPlaceOfOffers, offersFromPlace, offersBySku, type Offer } from '../storage/offers.ts'
+import { lastPlaceOfOffers, type Offer, offersBySku, offersFromPlace } from '../storage/offers.ts'
 import { assess, factsOf, type SellingStore } from './assess.ts'
 
 /** The preview of one listing. */

@@ -44,7 +44,7 @@ export const section = <S extends z.core.$ZodLooseShape>(shape: S) => z.strictOb
 /** What a pricing rule adds to the cost: a percentage, a flat amount, or both. */
 const markup = { percent: percent.optional(), flat: amount.optional() }
 
-const pricingShape = z.strictObject({
+export const pricingShape = z.strictObject({
   /** This markup is added to a cost when no other rule applies. */
   markup: section({ percent: percent.default('20'), flat: amount.default('0') }),
   /** Rules by the cost in the store's currency, in ascending order. The last rule has no `upTo`. */

@@ -226,6 +226,7 @@ describe('an example', () => {
     },
     triggerUpdate: async () => ({ path: `/stores/${STORE}/trigger` }),
     rotateCallbackSecret: async () => ({ path: `/stores/${STORE}/rotate-secret` }),
+    previewPrices: async () => ({ path: `/stores/${STORE}/price-preview` }),
     createToken: async () => ({}),
     removePerson: async (world) => {
       await world.ask('POST', '/console/links', { body: { name: 'anna', role: 'viewer' } })

@@ -9,8 +9,9 @@ const people = {
     listAlerts listAlertChannels listOutbox watchEvents listPurchases
     viewPurchase viewEvidence listDeliveries viewDelivery exportOrders
     exportDeliveries listSyncRuns viewSyncRun listSyncChanges viewDryRun
-    explainPrice listSweeps viewSweep viewBalance listDiscrepancies
-    listStores listAudit viewSettings viewSettingsDocument listSettingsRevisions listWebhooks listBackups
+     explainPrice listSweeps viewSweep viewBalance listDiscrepancies listStores listAudit
+     viewSettings viewSettingsDocument listSettingsRevisions listWebhooks listBackups viewPriceRules
+     previewPrices
     listClaims viewClaim viewWaiting listPeople search listActors viewEarnings exportEarnings`,
   operator: `
     cancelOrder takeShopOrder releaseShopOrder resendOrder withdrawKeysPage importListings

@@ -152,6 +152,8 @@ async function tour(world: ApiWorld, ask: TourAsk) {
   await ask('GET', '/listings/nowhere', { token: store })
   await ask('GET', `/stores/${STORE}/prices/${encodeURIComponent(offers[0]?.sku ?? '')}`)
   await ask('GET', `/stores/${STORE}/prices/nowhere`)
+  await ask('GET', `/stores/${STORE}/price-rules`)
+  await ask('POST', `/stores/${STORE}/price-preview`, { body: { pricing: { markup: { percent: '18' } } } })
   await listingsTour(world, ask, offers[0]?.productId ?? '')
   const csv = { 'content-type': 'text/csv' }
   await ask('POST', `/stores/${STORE}/listings/import`, { raw: 'variant,sku\nv9,nowhere\nv9,nowhere\n', headers: csv })
