@@ -95,7 +95,7 @@ const budgets: Record<string, number> = {
   dialect: 865,
   domain: 6_645,
   fitting: 1_790,
-  http: 7_325,
+  http: 7_305,
   inbox: 1_935,
   keys: 715,
   listings: 2_010,

@@ -152,7 +152,6 @@ async function tour(world: ApiWorld, ask: TourAsk) {
   await ask('GET', '/listings/nowhere', { token: store })
   await ask('GET', `/stores/${STORE}/prices/${encodeURIComponent(offers[0]?.sku ?? '')}`)
   await ask('GET', `/stores/${STORE}/prices/nowhere`)
-  await ask('GET', `/stores/${STORE}/price-rules`)
   await ask('POST', `/stores/${STORE}/price-preview`, { body: { pricing: { markup: { percent: '18' } } } })
   await listingsTour(world, ask, offers[0]?.productId ?? '')
   const csv = { 'content-type': 'text/csv' }

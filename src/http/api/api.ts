@@ -17,7 +17,7 @@ import { exportOperations } from './exports.ts'
 import { listingFileOperations, listingOperations, priceOperations } from './listings.ts'
 import { orderOperations } from './orders.ts'
 import { outboxOperations } from './outbox.ts'
-import { priceRuleOperations } from './prices.ts'
+import { pricePreviewOperations } from './prices.ts'
 import { purchaseOperations } from './purchases.ts'
 import { sweepOperations } from './reconcile.ts'
 import { searchOperations } from './search.ts'
@@ -71,7 +71,7 @@ const groupsOf = (context: ApiContext) => [
   syncOperations(context),
   dryRunOperations(context),
   priceOperations(context),
-  priceRuleOperations(context),
+  pricePreviewOperations(context),
   sweepOperations(context),
   storeOperations(context),
   tokenOperations(context),

@@ -7,23 +7,10 @@ import { readRules, rulesUnderFloor } from '../../domain/pricing-rules.ts'
 import { Failure } from '../../errors.ts'
 import { type PreviewedListing, previewPrices } from '../../listings/price-preview.ts'
 import type { ConfiguredStore } from '../../stores/kinds.ts'
-import { type pricingShape, type RatesSettings, sellingFaults } from '../../stores/store-settings.ts'
+import { type RatesSettings, sellingFaults } from '../../stores/store-settings.ts'
 import { pricePreviewBody } from '../input.ts'
 import { type ApiContext, configuredStore, ok, operation, viewer } from '../operation.ts'
 import { amount, component, count, currency, view, withAmounts, words } from './views.ts'
-
-/** The OpenAPI document does not repeat the shapes of settings. */
-const asConfigured = <T>() => z.record(z.string(), z.unknown()) as unknown as z.ZodType<T, T>
-
-const PriceRules = component('PriceRules', {
-  store: z.string(),
-  name: z.string(),
-  currency: currency.describe('Of the store: that of all amounts in `pricing`'),
-  costCurrency: currency.describe('In which the supplier charges'),
-  pricing: asConfigured<z.output<typeof pricingShape>>().describe('As in the configuration, with the defaults'),
-  rates: z.array(asConfigured<RatesSettings[number]>()).describe('Of all stores'),
-  file: z.string().describe('Of the configuration'),
-})
 
 const share = z
   .string()
@@ -55,6 +42,8 @@ const ofEach = <const N extends readonly string[]>(names: N) =>
 
 const PricePreview = component('PricePreview', {
   store: z.string(),
+  currency: currency.describe('Of the store'),
+  costCurrency: currency.describe('In which the supplier charges'),
   whole: z.boolean().describe('False: the counts are of a sample'),
   listings: count.describe('How many were looked at: those with an offer that are not ignored'),
   unpriced: count,
@@ -69,22 +58,9 @@ const PricePreview = component('PricePreview', {
 
 const LIMIT = 50
 
-export function priceRuleOperations(context: ApiContext) {
+export function pricePreviewOperations(context: ApiContext) {
   const { config, ordering } = context
   return {
-    viewPriceRules: operation({
-      route: 'GET /stores/:store/price-rules',
-      allowed: viewer,
-      summary: 'The rules by which a store sells, and the exchange rates.',
-      answer: PriceRules,
-      success: { 200: 'The rules in force' },
-      failures: { 404: 'no such store' },
-      async handle({ path }) {
-        const { id, name, currency, pricing } = configuredStore(context, path.store)
-        const costCurrency = config.dialectFacts.money.currency
-        return ok({ store: id, name, currency, costCurrency, pricing, rates: config.rates, file: config.file })
-      },
-    }),
     previewPrices: operation({
       route: 'POST /stores/:store/price-preview',
       allowed: viewer,
@@ -101,6 +77,8 @@ export function priceRuleOperations(context: ApiContext) {
         const { totals, listings } = await previewPrices(ordering.db, store, after, asked, ordering.now())
         return ok({
           store: store.id,
+          currency: store.currency,
+          costCurrency: config.dialectFacts.money.currency,
           whole,
           ...totalsOf(totals),
           items: listings,
