@@ -244,16 +244,18 @@ async function openPartners({ base, metrics }: Shared, config: Config, before?: 
   const isKept = before !== undefined && isSameSupplier(before.config, config)
   // The connection to the same supplier goes on, with what it knows of the rate limit.
   const kept = isKept ? before.partners.link : undefined
-  const link = kept ?? createSupplier({
-    baseUrl: config.supplier.baseUrl,
-    dialect: config.dialectFacts,
-    apiKey: config.apiKey,
-    now,
-    monotonic,
-    random: Math.random,
-    sleep: (ms) => sleep(ms),
-    onRequest: (request, status, ms) => metrics.time('supplier_request_seconds', ms, { request, status }),
-  })
+  const link =
+    kept ??
+    createSupplier({
+      baseUrl: config.supplier.baseUrl,
+      dialect: config.dialectFacts,
+      apiKey: config.apiKey,
+      now,
+      monotonic,
+      random: Math.random,
+      sleep: (ms) => sleep(ms),
+      onRequest: (request, status, ms) => metrics.time('supplier_request_seconds', ms, { request, status }),
+    })
   const signing = await openCallbackSecrets({ db, vault, now, newId })
   const earlierSince = await earlierSecretsSince({ db, now }, config.stores)
   const opened = await openStores(config.stores, {
@@ -571,7 +573,9 @@ async function endService(base: Base, current: () => Served, faces: Faces, work:
   // The server still listens, and answers new requests with 503.
   const finished = await within(serverLimits.drainMs, Promise.all(work))
   await Promise.all([faces.server.close(), faces.pages.close()])
-  await current().runtime.hourly.write().catch((error: unknown) => log.warn('counts.lost', { error: messageOf(error) }))
+  await current()
+    .runtime.hourly.write()
+    .catch((error: unknown) => log.warn('counts.lost', { error: messageOf(error) }))
   await processes.end()
   // Remove the token before the database closes. After that, the next process may start and write its own token to that file.
   rmSync(ownerTokenFile(config.dataDir), { force: true })
