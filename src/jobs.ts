@@ -29,14 +29,12 @@ export interface JobParts {
   lookForWork?: (() => Promise<unknown>) | undefined
   /** Looks for alerts that people are to be notified of. */
   wakeAlerts: () => void
-  /** Whether to begin by reading the supplier. Not after a change of other settings. */
-  reads: boolean
 }
 
 export type Jobs = ReturnType<typeof startJobs>
 
 /** Starts the jobs that run by the clock. Also does at once the work that may have come while no service ran. */
-export function startJobs({ config, runtime, webhooks, backups, lookForWork, wakeAlerts, reads }: JobParts) {
+export function startJobs({ config, runtime, webhooks, backups, lookForWork, wakeAlerts }: JobParts) {
   const { db, now, log } = runtime.ordering
   const provision = () => provisionShops({ ...runtime.ordering, publicUrl: config.publicUrl })
   const listsWebhooks = pathsOf(config.dialectFacts).webhooks !== null
@@ -50,16 +48,13 @@ export function startJobs({ config, runtime, webhooks, backups, lookForWork, wak
     every('40 2 * * *', 'nightly', () => runtime.sweeps.start('nightly'), log),
     ...(listsWebhooks ? [every('10 3 * * *', 'webhooks', () => webhooks.check(), log)] : []),
     every('*/15 * * * *', 'shops', provision, log),
-  ]
-  /** Jobs about the database alone. */
-  const keeping = [
     every('17 3 * * *', 'forget', () => forgetOld({ ...runtime.ordering, sleep }), log),
     every('18 3 * * *', 'calls', () => forgetCalls({ db, now }), log),
     every('19 3 * * *', 'sessions', () => forgetEnded({ db, now }), log),
     ...(config.backups.cron === null ? [] : [every(config.backups.cron, 'backup', backups.scheduled, log)]),
   ]
   const tick = async (): Promise<void> => {
-    if (await runtime.checkClock()) for (const timer of [...timers, ...keeping]) timer.rearm()
+    if (await runtime.checkClock()) for (const timer of timers) timer.rearm()
     runtime.wakeAll()
     wakeAlerts()
   }
@@ -75,26 +70,17 @@ export function startJobs({ config, runtime, webhooks, backups, lookForWork, wak
     everySeconds(HELD_SECONDS, 'held', lookAtWaiting, log),
     everySeconds(REATTACH_SECONDS, 'restore', runtime.reattachOrders, log),
     everySeconds(ASK_SECONDS, 'supplier', () => askAgain(runtime.ordering), log),
+    everySeconds(EARNINGS_SECONDS, 'earnings', () => sumEarnings(runtime.ordering, () => sleep(EARNINGS_REST_MS)), log),
     ...(lookForWork ? [everySeconds(LOOK_SECONDS, 'look', lookForWork, log)] : []),
   ]
-  const summing = everySeconds(
-    EARNINGS_SECONDS,
-    'earnings',
-    () => sumEarnings(runtime.ordering, () => sleep(EARNINGS_REST_MS)),
-    log,
-  )
   const logged = (event: string) => (error: unknown) => log.warn(event, { error: messageOf(error) })
   void runtime.reattachOrders().catch(logged('restore.failed'))
   void runtime.ordering.checkBalance().catch(logged('balance.unread'))
-  if (listsWebhooks && reads) void webhooks.check().catch(logged('webhooks.unchecked'))
+  if (listsWebhooks) void webhooks.check().catch(logged('webhooks.unchecked'))
   void provision().catch(logged('shops.unprovisioned'))
   if (lookForWork) void distrustEarnings(runtime.ordering).catch(logged('earnings.unsummed'))
-  if (reads) runtime.syncs.follow('start')
+  runtime.syncs.follow('start')
   runtime.wakeAll()
-  const end = {
-    keeping: () => Promise.all([summing(), ...keeping.map((timer) => timer.end())]),
-    others: () => Promise.all([...repeated.map((stop) => stop()), ...timers.map((timer) => timer.end())]),
-  }
   return {
     /** When each reading of the supplier begins next, epoch milliseconds; null: not known. */
     nextRuns: (): NextRuns => ({
@@ -102,14 +88,9 @@ export function startJobs({ config, runtime, webhooks, backups, lookForWork, wak
       balance: readings.balance.next(),
       sweep: readings.sweep.next(),
     }),
-    /** Ends all jobs. Resolves when no job is under way but those about the database alone, which may take minutes. */
-    leave: async (): Promise<void> => {
-      void end.keeping()
-      await end.others()
-    },
     /** Ends all jobs. Resolves when no job is under way. */
     end: async (): Promise<void> => {
-      await Promise.all([end.keeping(), end.others()])
+      await Promise.all([...repeated.map((end) => end()), ...timers.map(({ end }) => end())])
     },
   }
 }
