@@ -11,7 +11,7 @@ import { hostname } from 'node:os'
 import path from 'node:path'
 import { performance } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Router } from 'express'
+import { type RequestHandler, Router } from 'express'
 import { createLink } from './access/sessions.ts'
 import { createAuth, mintToken } from './access/tokens.ts'
 import { openAlerts } from './alerts/alerts.ts'
@@ -28,6 +28,7 @@ import { parseDecimal } from './domain/money.ts'
 import { readRate } from './domain/rates.ts'
 import { sendsLinks } from './domain/store-update.ts'
 import { Failure, messageOf } from './errors.ts'
+import { createGenerations } from './generations.ts'
 import { noApi } from './http/answers.ts'
 import { apiOperations, apiRouter } from './http/api/api.ts'
 import type { ApiContext } from './http/operation.ts'
@@ -44,13 +45,14 @@ import { keysRouter } from './keys/router.ts'
 import { createTail, type Log } from './log.ts'
 import { createMetrics } from './observe/metrics.ts'
 import { readStatus } from './observe/status.ts'
-import type { Ordering, OrderingPolicy, WorkerName } from './ordering/context.ts'
+import type { Ordering, OrderingPolicy, Pace, WorkerName } from './ordering/context.ts'
 import { storeOfWorker, supplierOfWorker } from './processes/acting.ts'
 import { databaseWith, receiveWith } from './processes/crash-points.ts'
 import { oneOfProcesses, onlyProcess } from './processes/processes.ts'
 import { recogniseRestore, recogniseServer } from './reconciliation/restore.ts'
 import { createWorker, startRuntime } from './runtime.ts'
 import { openSettings } from './settings/settings.ts'
+import { newestRevision, openRevision } from './settings/stored.ts'
 import { databaseFileOf, fileSystemOf, fileSystemType } from './storage/data-folder.ts'
 import type { Database } from './storage/database.ts'
 import { openForService, placeName, type ServerState } from './storage/database-place.ts'
@@ -59,11 +61,12 @@ import { ADDRESS, engineMove, movedFailure } from './storage/engine-move.ts'
 import { writeText } from './storage/files.ts'
 import { openMarker } from './storage/marker.ts'
 import { duePlacements } from './storage/purchases.ts'
+import { revisionNumbersFrom } from './storage/settings.ts'
 import type { WorkerLease } from './storage/worker.ts'
 import { openCallbackSecrets } from './stores/backend/signature.ts'
 import { openStores } from './stores/kinds.ts'
 import { earlierSecretsSince } from './stores/shop-secrets.ts'
-import { createSupplier } from './supplier/client.ts'
+import { createSupplier, type Supplier } from './supplier/client.ts'
 import { openKeys } from './vault/keys.ts'
 
 export interface AppOptions {
@@ -98,80 +101,120 @@ export async function openApp(options: AppOptions) {
 type Opened = { held: FirstStart['held']; db?: Database }
 
 async function openParts(options: AppOptions, first: FirstStart, opened: Opened) {
-  const base = await openBase(options, opened)
+  let served: Generations | undefined
+  const inForce = (): Config => served?.current().config ?? options.config
+  const base = await openBase(options, opened, inForce)
   const { config, role, log, tail, db, elect, processes, newId } = base
+  let isEnding = false
+  const current = (): Served => generations.current()
   const metrics = createMetrics(() => observed(), { process: true })
-  const partners = await openPartners(base, metrics)
-  const runtime = await openRuntime(base, partners, metrics)
-  const { inbox, syncs } = runtime
   const databaseServer = watchServer(base)
-  const clockSuspect = () => inbox.clockSuspect() || databaseServer.now().isClockApart
+  const clockSuspect = () => current().runtime.inbox.clockSuspect() || databaseServer.now().isClockApart
   const observed = async () => ({
     ...(await readStatus(db)),
     now: now(),
     clockSuspect: clockSuspect(),
-    unreadable: partners.supplier.unreadable(),
+    unreadable: current().partners.supplier.unreadable(),
     workerPresent: processes.absentSince() === null,
     severityOf,
   })
-  const tools = await openTools(base, partners, runtime, clockSuspect)
-  let jobs: Jobs | undefined
-  // Until settings are changed without a restart, the next start takes a revision into use.
-  const change = (_: Config, commit: () => Promise<void>) => commit()
-  const api: ApiContext = {
-    ...tools.context,
-    settings: await openSettings({ ...base, now, current: () => config, change }),
-    nextRuns: () => jobs?.nextRuns() ?? processes.report()?.nextRuns ?? NOT_KNOWN,
-    consoleAddress: () => faces.pages.address(),
+  const change: Generations['change'] = async (next, commit) => {
+    await generations.change(next, commit)
+    processes.tell(SETTINGS)
   }
-  const parts: Parts = { base, metrics, partners, runtime, databaseServer, clockSuspect, tools, api }
-  const faces = openFaces(parts, options.sandboxUrl)
+  const settings = await openSettings({ ...base, now, current: inForce, change })
+  const consoleAddress = () => faces.pages.address()
+  const shared: Shared = { base, metrics, databaseServer, clockSuspect, context: { settings, consoleAddress } }
+  const generations: Generations = createGenerations(await openGeneration(shared, config), {
+    open: async (next, before) => {
+      const generation = await openGeneration(shared, next, before)
+      // Nothing of the generation before is under way, just as after a restart.
+      if (processes.acts()) await generation.runtime.resume()
+      return generation
+    },
+    newer: ({ config }) => newerSettings(base, config),
+    begin: (generation) => {
+      if (isEnding) generation.runtime.stop()
+      else if (processes.acts()) generation.work(faces.calls, { isFirst: false })
+    },
+    onLost: (cause) => {
+      if (isEnding) return
+      base.onFatal(new Failure('unavailable', `the settings cannot be used: ${messageOf(cause)}`, { cause }))
+    },
+    onUnclosed: (cause) => log.warn('settings.unclosed', { error: messageOf(cause) }),
+  })
+  served = generations
+  const faces = openFaces(shared, generations, { sandboxUrl: options.sandboxUrl, isEnding: () => isEnding })
   const begin = (): void => {
-    if (!runtime.isStopping()) jobs = startWork(parts, faces.calls)
+    if (!isEnding) current().work(faces.calls, { isFirst: true })
   }
+  listenToOthers(base, generations, faces.calls, () => isEnding)
   await assertFree(config.listen)
   await first.serving()
-  if (!elect) await runtime.resume()
+  if (!elect) await current().runtime.resume()
   const { address, port } = await faces.server.listen(config.listen.host, config.listen.port)
   if (config.console.listen && role !== 'worker') await listenForPeople(faces.pages, config.console.listen, log)
   writeOwnerToken(config.dataDir, faces.ownerToken)
-  const endTick = everySeconds(config.ordering.tickSeconds, 'tick', () => tick(parts), log)
+  const endTick = everySeconds(config.ordering.tickSeconds, 'tick', () => tick(shared, generations), log)
   let leading: Promise<void> | undefined
   if (!elect) begin()
   else if (role !== 'web') {
     const prepare = async (lease: WorkerLease): Promise<void> => {
-      await recogniseServer({ db, lease, now, newId, log, stores: config.stores })
-      await Promise.all([inbox.reload(), partners.signing.refresh()])
+      // The worker before may have put other settings in force, and none comes after them as long as this one has the lease.
+      await generations.follow()
+      const { runtime, partners } = current()
+      await recogniseServer({ db, lease, now, newId, log, stores: current().config.stores })
+      await Promise.all([runtime.inbox.reload(), partners.signing.refresh()])
       log.info('worker.began', { epoch: lease.epoch })
     }
-    leading = processes.lead({ prepare, resume: runtime.resume, begin }).catch((cause: unknown) => {
-      if (runtime.isStopping()) return
+    const resume = () => current().runtime.resume()
+    leading = processes.lead({ prepare, resume, begin }).catch((cause: unknown) => {
+      if (isEnding) return
       base.onFatal(new Failure('unavailable', `the worker cannot begin: ${messageOf(cause)}`, { cause }))
     })
   }
   /** Where the service listens: `http://127.0.0.1:8080`. */
   const url = `http://${address.includes(':') ? `[${address}]` : address}:${port}`
-  const settings = settingsLine(config, role)
   const unsaid = keyWayWarnings(config)
   if (unsaid.length > 0) log.warn('stores.unsaid', { detail: `${unsaid.join('; ')}: ${SAY_HOW}` })
-  log.info('service.started', { address: url, file: config.file, ...(elect && { role }), settings })
+  log.info('service.started', {
+    address: url,
+    file: config.file,
+    ...(elect && { role }),
+    settings: settingsLine(config, role),
+  })
   /** Stops taking work, finishes what is under way, closes everything. */
   const close = async (): Promise<void> => {
-    runtime.stop()
+    isEnding = true
+    current().runtime.stop()
     processes.withdraw()
     faces.drain()
     log.info('service.stopping')
     tail.end()
-    const looked = jobs?.end().then(faces.calls.idle)
-    await endService(parts, faces, [endTick(), leading, looked, runtime.idle(), tools.idle()])
+    const ended = generations.idle().then(() => current().finish(faces.calls))
+    await endService(base, current, faces, [endTick(), leading, ended])
   }
   /** Reads the catalogue once more, or waits for the run that is under way. */
-  const sync = () => syncs.finish('start')
-  return { url, consoleLink: faces.consoleLink, sync, api, close }
+  const sync = () => current().runtime.syncs.finish('start')
+  return {
+    url,
+    consoleLink: faces.consoleLink,
+    sync,
+    close,
+    /** What operations use, by the settings in force. */
+    get api() {
+      return current().api
+    },
+    change,
+  }
 }
 
 /** Opens what everything else uses: the database, its keys, the log, and the election of the worker. */
-async function openBase({ config, log: written, onFatal: reportFatal, role = 'all' }: AppOptions, open: Opened) {
+async function openBase(
+  { config, log: written, onFatal: reportFatal, role = 'all' }: AppOptions,
+  open: Opened,
+  inForce: () => Config,
+) {
   let isEnding = false
   /** Reports the first failure that ends the process. Those after it are its consequences. */
   const onFatal = (failure: Failure): void => {
@@ -189,16 +232,34 @@ async function openBase({ config, log: written, onFatal: reportFatal, role = 'al
   const db = databaseWith(at, opened)
   const tickMs = config.ordering.tickSeconds * 1_000
   const owner = `${hostname()}:${process.pid}:${newId().slice(-8)}`
-  const supplierUrl = config.supplier.baseUrl
+  const supplierUrl = () => inForce().supplier.baseUrl
   const common = { db, owner, supplierUrl, now, monotonic, log, tickMs }
   const processes = elect ? oneOfProcesses({ ...common, elect, tell: others?.tell ?? onlyProcess.tell }) : onlyProcess
   log.info('database.opened', { file: placeName(config) })
   if (others?.isPooled) log.info('database.pooled', { detail: POOLED })
   if (fileSystemOf(fileSystemType(path.dirname(file))).use === 'doubtful') log.warn('database.on_fuse', { file })
   const { vault, keys } = await openKeys({ config, db, now, newId, log, at })
+  const captures = createCaptures({ db, vault, now, newId, log })
   const marker = elect ? undefined : openMarker(file)
   if (marker) await recogniseRestore({ db, marker, now, newId, log, stores: config.stores })
-  return { ...place, config, role, onFatal, tail, log, at, newId, file, db, owner, processes, vault, keys, marker }
+  return {
+    ...place,
+    config,
+    role,
+    onFatal,
+    tail,
+    log,
+    at,
+    newId,
+    file,
+    db,
+    owner,
+    processes,
+    vault,
+    keys,
+    captures,
+    marker,
+  }
 }
 
 const POOLED = 'statements have no names, and the worker looks four times a second'
@@ -207,18 +268,24 @@ type Base = Awaited<ReturnType<typeof openBase>>
 type Metrics = ReturnType<typeof createMetrics>
 
 /** Opens the supplier and the stores. In a process that is not the worker, calls to them fail. */
-async function openPartners({ config, db, vault, elect, processes, newId }: Base, metrics: Metrics) {
+async function openPartners({ base, metrics }: Shared, config: Config, before?: Before) {
+  const { db, vault, elect, processes, newId } = base
   const { acts } = processes
-  const link = createSupplier({
-    baseUrl: config.supplier.baseUrl,
-    dialect: config.dialectFacts,
-    apiKey: config.apiKey,
-    now,
-    monotonic,
-    random: Math.random,
-    sleep: (ms) => sleep(ms),
-    onRequest: (request, status, ms) => metrics.time('supplier_request_seconds', ms, { request, status }),
-  })
+  const isKept = before !== undefined && isSameSupplier(before.config, config)
+  // The connection to the same supplier goes on, with what it knows of the rate limit.
+  const kept = isKept ? before.partners.link : undefined
+  const link =
+    kept ??
+    createSupplier({
+      baseUrl: config.supplier.baseUrl,
+      dialect: config.dialectFacts,
+      apiKey: config.apiKey,
+      now,
+      monotonic,
+      random: Math.random,
+      sleep: (ms) => sleep(ms),
+      onRequest: (request, status, ms) => metrics.time('supplier_request_seconds', ms, { request, status }),
+    })
   const signing = await openCallbackSecrets({ db, vault, now, newId })
   const earlierSince = await earlierSecretsSince({ db, now }, config.stores)
   const opened = await openStores(config.stores, {
@@ -232,13 +299,20 @@ async function openPartners({ config, db, vault, elect, processes, newId }: Base
     link,
     signing,
     supplier: elect ? supplierOfWorker(link, acts, () => processes.report()?.supplier) : link,
+    isKept,
+    pace: isKept ? before.runtime.ordering.pace : undefined,
     stores: elect ? new Map([...opened].map(([id, store]) => [id, storeOfWorker(store, acts)])) : opened,
   }
 }
 type Partners = Awaited<ReturnType<typeof openPartners>>
 
-function openRuntime(base: Base, { supplier, stores }: Partners, metrics: Metrics) {
-  const { config, processes, at } = base
+const isSameSupplier = (one: Config, other: Config): boolean =>
+  one.supplier.baseUrl === other.supplier.baseUrl &&
+  one.apiKey.reveal() === other.apiKey.reveal() &&
+  JSON.stringify(one.dialectFacts) === JSON.stringify(other.dialectFacts)
+
+function openRuntime({ base, metrics }: Shared, config: Config, { supplier, stores, pace }: Partners) {
+  const { processes, at } = base
   return startRuntime({
     ...base,
     supplier,
@@ -246,6 +320,7 @@ function openRuntime(base: Base, { supplier, stores }: Partners, metrics: Metric
     stores: config.stores,
     storeOf: (id) => stores.get(id),
     policy: policyOf(config),
+    pace,
     ...(config.publicUrl !== null && { keyPagesAt: config.publicUrl }),
     now,
     monotonic,
@@ -279,8 +354,9 @@ function watchServer({ look, log }: Base) {
 type DatabaseServer = ReturnType<typeof watchServer>
 
 /** Opens what people and jobs use besides the runtime: alerts, backups, dry runs, captures and webhooks. */
-async function openTools(base: Base, { supplier, signing }: Partners, runtime: Runtime, clockSuspect: () => boolean) {
-  const { config, file, db, vault, keys, newId, log, tail, elect, processes } = base
+async function openTools(shared: Shared, config: Config, { supplier, signing }: Partners, runtime: Runtime) {
+  const { clockSuspect } = shared
+  const { file, db, vault, keys, newId, log, tail, elect, processes, captures } = shared.base
   const { ordering, catalogue, inbox, syncs, sweeps } = runtime
   const { publicUrl, stores } = config
   const isFile = config.databaseUrl === null
@@ -303,7 +379,6 @@ async function openTools(base: Base, { supplier, signing }: Partners, runtime: R
     wakeOutbox: () => runtime.wake('outbox'),
   })
   const workers = alerting.work.map((run) => createWorker('alerts', run, { log, stopped: runtime.isStopping }))
-  const captures = createCaptures({ ...own, vault })
   const webhooks = webhookActions({ ...own, vault, supplier, publicUrl, inbox, dialect: config.dialectFacts })
   const context = {
     ordering,
@@ -329,32 +404,112 @@ async function openTools(base: Base, { supplier, signing }: Partners, runtime: R
     wakeAlerts: () => {
       for (const worker of workers) worker.wake()
     },
-    idle: () => Promise.all([alerting.close(), ...workers.map((worker) => worker.idle())]),
+    idle: () => Promise.all(workers.map((worker) => worker.idle())),
+    close: alerting.close,
   }
 }
-type Tools = Awaited<ReturnType<typeof openTools>>
 
-/** All parts of a process except the servers that answer requests. */
-interface Parts {
+/** What all generations share. */
+interface Shared {
   base: Base
   metrics: Metrics
-  partners: Partners
-  runtime: Runtime
   databaseServer: DatabaseServer
   clockSuspect: () => boolean
-  tools: Tools
-  api: ApiContext
+  context: Pick<ApiContext, 'settings' | 'consoleAddress'>
 }
 
+type Served = Awaited<ReturnType<typeof openGeneration>>
+/** What a generation takes over from the one before. */
+type Before = { config: Config; partners: { link: Supplier }; runtime: { ordering: { pace: Pace } } }
+
+/** Opens all parts that the settings decide. @param before the generation in place of which this one comes */
+async function openGeneration(shared: Shared, config: Config, before?: Before) {
+  const { base } = shared
+  const { processes } = base
+  const partners = await openPartners(shared, config, before)
+  const runtime = await openRuntime(shared, config, partners)
+  const tools = await openTools(shared, config, partners, runtime)
+  let jobs: Jobs | undefined
+  const api: ApiContext = {
+    ...tools.context,
+    nextRuns: () => jobs?.nextRuns() ?? processes.report()?.nextRuns ?? NOT_KNOWN,
+    ...shared.context,
+  }
+  const idle = () => Promise.all([runtime.idle(), tools.idle()])
+  return {
+    config,
+    partners,
+    runtime,
+    tools,
+    api,
+    operations: apiOperations(api),
+    deliveries: deliveryRouter(shared, config, runtime),
+    /** Starts the jobs, in the process that acts as the worker. */
+    work: (calls: Calls, { isFirst }: { isFirst: boolean }): void => {
+      const { webhooks, backups } = tools.context
+      const lookForWork = base.elect && (() => lookAround(runtime.ordering, calls.begin))
+      const reads = isFirst || !partners.isKept
+      jobs = startJobs({ config, runtime, webhooks, backups, lookForWork, wakeAlerts: tools.wakeAlerts, reads })
+    },
+    /** Takes no new work. Resolves when nothing is under way that a supplier or a store takes part in. */
+    end: async () => {
+      runtime.stop()
+      await Promise.all([jobs?.leave(), idle()])
+      await runtime.hourly.write()
+    },
+    /** Resolves when nothing at all is under way. */
+    finish: async (calls: Calls) => Promise.all([jobs?.end().then(calls.idle), idle(), tools.close()]),
+    /** Closes what the generation in its place does not go on with. */
+    close: async (next?: Before) => {
+      const { link, stores, supplier } = partners
+      await runtime.hourly.write()
+      const isPassedOn = next?.partners.link === link
+      await Promise.all([
+        tools.close(),
+        ...(isPassedOn ? [] : [supplier.close()]),
+        ...[...stores.values()].map((store) => store.close()),
+      ])
+    },
+  }
+}
+
+/** Makes the routes of deliveries and of the pages of keys. */
+function deliveryRouter({ base }: Shared, config: Config, { inbox }: Runtime) {
+  const { at, db, newId, vault, captures } = base
+  const taking = {
+    judge: captures.watchHead(inbox.judge),
+    receive: captures.watch(receiveWith(at, inbox.receive)),
+    countRefused: inbox.countRefused,
+  }
+  const keyPages = keysRouter({
+    db,
+    now,
+    newId,
+    vault,
+    monotonic,
+    pageDays: config.keys.pageDays,
+    sendsLinks: (id) => sendsLinks(config.stores.find((store) => store.id === id)),
+    shopOf: (store) => shopOfPage(config, store),
+  })
+  return Router()
+    .use(webhookRouter(taking, undefined, config.dialectFacts.event.answer === 'empty'))
+    .use(keyPages)
+}
+
+type Calls = ReturnType<typeof performCalls>
+type Generations = ReturnType<typeof createGenerations<Served>>
+
 /** Opens what answers requests from outside: the API, the webhooks, the console, and the probes. */
-function openFaces(parts: Parts, sandboxUrl: string | undefined) {
-  const { metrics, databaseServer, clockSuspect, tools, api } = parts
-  const { config, role, at, db, elect, processes, newId, log } = parts.base
-  const { ordering, inbox, isStopping } = parts.runtime
+function openFaces(
+  { base, metrics, databaseServer, clockSuspect }: Shared,
+  { current, operations: own }: Generations,
+  { sandboxUrl, isEnding }: { sandboxUrl: string | undefined; isEnding: () => boolean },
+) {
+  const { config, role, db, elect, processes, newId, log, vault } = base
   const access = { db, now, newId, randomBytes }
   const count = (route: string, status: number) => metrics.count('http_requests', { route, status: String(status) })
-  const own = apiOperations(api)
-  const operations = elect ? leavingToWorker(ordering, own, processes, inbox.reload) : own
+  const calling = { db, vault, now, monotonic, newId, log }
+  const operations = elect ? leavingToWorker(calling, own, processes, () => current().runtime.inbox.reload()) : own
   const { url } = config.console
   const { proxies } = config.keys
   const pages = createConsole({ url, proxies, sandboxUrl, operations, access, monotonic, log, count })
@@ -362,35 +517,24 @@ function openFaces(parts: Parts, sandboxUrl: string | undefined) {
   const authenticate = createAuth({ db, now }, owner.digest)
   const health = {
     isWorker: role === 'worker',
-    status: () => ({
-      reasons: notesOf({ draining: isStopping(), database: databaseServer.now().away !== undefined }),
-      notes: notesOf({
-        clock_suspect: clockSuspect(),
-        answers_unreadable: ordering.supplier.unreadable().length > 0,
-        supplier_unreachable: Boolean(ordering.pace.outage),
-        no_worker: !processes.acts() && processes.report() === undefined,
-      }),
-    }),
+    status: () => {
+      const { supplier, pace } = current().runtime.ordering
+      return {
+        reasons: notesOf({ draining: isEnding(), database: databaseServer.now().away !== undefined }),
+        notes: notesOf({
+          clock_suspect: clockSuspect(),
+          answers_unreadable: supplier.unreadable().length > 0,
+          supplier_unreachable: Boolean(pace.outage),
+          no_worker: !processes.acts() && processes.report() === undefined,
+        }),
+      }
+    },
   }
-  const { captures } = tools.context
-  const taking = {
-    judge: captures.watchHead(inbox.judge),
-    receive: captures.watch(receiveWith(at, inbox.receive)),
-    countRefused: inbox.countRefused,
-  }
-  const webhooks = webhookRouter(taking, undefined, config.dialectFacts.event.answer === 'empty')
-  const keyPages = keysRouter({
-    ...access,
-    vault: parts.base.vault,
-    monotonic,
-    pageDays: config.keys.pageDays,
-    sendsLinks: (id) => sendsLinks(config.stores.find((store) => store.id === id)),
-    shopOf: (store) => shopOfPage(config, store),
-  })
+  const deliveries: RequestHandler = (request, response, next) => current().deliveries(request, response, next)
   const server = createHttpServer({
     ...(role === 'worker'
       ? { api: [noApi(processes.acts)] }
-      : { webhooks: Router().use(webhooks).use(keyPages), api: [apiRouter(operations, authenticate)] }),
+      : { webhooks: deliveries, api: [apiRouter(operations, authenticate)] }),
     health: Router().use(healthRouter(health)).use(metricsRouter(authenticate, metrics)),
     proxies,
     log,
@@ -401,7 +545,7 @@ function openFaces(parts: Parts, sandboxUrl: string | undefined) {
   return {
     server,
     pages,
-    calls: performCalls(ordering, own),
+    calls: performCalls(calling, own),
     ownerToken: owner.token.reveal(),
     drain: () => {
       server.drain()
@@ -418,26 +562,45 @@ function openFaces(parts: Parts, sandboxUrl: string | undefined) {
 }
 type Faces = ReturnType<typeof openFaces>
 
-/** Starts the jobs of the process that acts as the worker. */
-function startWork({ base, runtime, tools }: Parts, calls: Faces['calls']): Jobs {
-  const { config, elect } = base
-  const { webhooks, backups } = tools.context
-  const look = elect && (() => lookForWork(runtime.ordering, calls.begin))
-  base.others?.listen((what) => {
+/** Follows what other processes say: other settings, and what they have stored for the worker. */
+function listenToOthers(
+  { processes, others, log }: Base,
+  generations: Generations,
+  calls: Calls,
+  isEnding: () => boolean,
+) {
+  const { current, follow } = generations
+  others?.listen((what) => {
+    const { runtime } = current()
     const isWorker = (name: string): name is WorkerName => name in runtime.work
-    if (isWorker(what)) runtime.wake(what)
-    else if (look && !runtime.isStopping()) void look().catch(() => undefined)
+    if (isEnding()) return
+    if (what === SETTINGS) follow().catch(unfollowed(log))
+    else if (!processes.acts()) return
+    else if (isWorker(what)) runtime.wake(what)
+    else void lookAround(runtime.ordering, calls.begin).catch(() => undefined)
   })
-  return startJobs({ config, runtime, webhooks, backups, lookForWork: look, wakeAlerts: tools.wakeAlerts })
+}
+
+/** What a process tells the others when it has put other settings in force. */
+const SETTINGS = 'settings'
+
+const unfollowed = (log: Log) => (error: unknown) => log.warn('settings.unfollowed', { error: messageOf(error) })
+
+/** Reads the settings that another process has put in force; undefined where those of this process are the newest. */
+async function newerSettings({ db, vault }: Base, { revision, listen, withSettings }: Config) {
+  if (revision === null) return undefined
+  const newest = await newestRevision(db)
+  return newest && newest.number > revision ? { ...withSettings(openRevision(newest, vault)), listen } : undefined
 }
 
 /** Does what every process does at each tick, worker or not. */
-async function tick({ base, partners, runtime, tools, databaseServer, clockSuspect, api }: Parts): Promise<void> {
-  const { db, elect, onFatal, processes } = base
+async function tick({ base, databaseServer, clockSuspect }: Shared, { current, follow }: Generations): Promise<void> {
+  const { partners, runtime, api, config } = current()
+  const { db, elect, onFatal, processes, log } = base
   const { inbox } = runtime
   await databaseServer.look()
   await runtime.hourly.write()
-  await tools.context.captures.refresh()
+  await base.captures.refresh()
   if (!elect) return
   const move = await engineMove(db)
   // The data was moved back to the database file while this process slept. What this process stores here would be lost.
@@ -446,31 +609,37 @@ async function tick({ base, partners, runtime, tools, databaseServer, clockSuspe
   const suspects = { clock: clockSuspect(), secret: inbox.secretSuspect() }
   const supplierReport = () => ({ unreadable: link.unreadable(), reach: link.reach(), quota: link.quota() })
   const report = () => ({ supplier: supplierReport(), nextRuns: api.nextRuns() })
-  await processes.tick({ suspects, report, sweep: runtime.sweepForStale })
+  const [newer] = await Promise.all([
+    config.revision === null ? [] : db.query(revisionNumbersFrom(config.revision + 1)),
+    processes.tick({ suspects, report, sweep: () => current().runtime.sweepForStale() }),
+  ])
+  if (newer.length > 0) await follow().catch(unfollowed(log))
   await Promise.all([inbox.reload(), signing.refresh()])
 }
 
 /** Gives the work under way a limited time to end, then closes everything. */
-async function endService({ base, partners, runtime }: Parts, faces: Faces, work: unknown[]): Promise<void> {
+async function endService(base: Base, current: () => Served, faces: Faces, work: unknown[]): Promise<void> {
   const { config, role, log, db, elect, processes } = base
   // Wait until no load balancer sends requests here any more: such requests would find nothing that listens.
   if (elect && role !== 'worker') work.push(sleep(BALANCED_MS))
   // The server still listens, and answers new requests with 503.
   const finished = await within(serverLimits.drainMs, Promise.all(work))
   await Promise.all([faces.server.close(), faces.pages.close()])
-  await runtime.hourly.write().catch((error: unknown) => log.warn('counts.lost', { error: messageOf(error) }))
+  await current()
+    .runtime.hourly.write()
+    .catch((error: unknown) => log.warn('counts.lost', { error: messageOf(error) }))
   await processes.end()
   // Remove the token before the database closes. After that, the next process may start and write its own token to that file.
   rmSync(ownerTokenFile(config.dataDir), { force: true })
   // Work still under way can write nothing from here on. A purchase stays in `sending`, and the next start looks it up.
   await db.close()
-  const { supplier, stores } = partners
+  const { supplier, stores } = current().partners
   await within(LINGER_MS, Promise.all([supplier.close(), ...[...stores.values()].map((store) => store.close())]))
   log.info('service.stopped', { outcome: finished ? 'finished' : 'cut_off' })
 }
 
 /** Wakes the workers for urgent work that other processes have stored. The tick finds all other work. */
-async function lookForWork({ db, now, wake }: Ordering, beginCalls: () => Promise<number>): Promise<void> {
+async function lookAround({ db, now, wake }: Ordering, beginCalls: () => Promise<number>): Promise<void> {
   const at = now()
   const [deliveries, placements] = await Promise.all([
     db.query(dueDeliveries(at, 1)),
@@ -502,10 +671,11 @@ async function listenForPeople(pages: Console, { host, port }: Config['listen'],
 }
 
 /** Returns what the configuration says about buying, with amounts in minor units of the supplier's currency. */
-export function policyOf({ ordering, keys, rates, spendCaps, dialectFacts }: Config): OrderingPolicy {
+export function policyOf({ revision, ordering, keys, rates, spendCaps, dialectFacts }: Config): OrderingPolicy {
   const { currency } = dialectFacts.money
   const amount = (cap: string | null) => (cap === null ? null : (parseDecimal(cap, currency) ?? null))
   return {
+    revision,
     inFlight: ordering.inFlight,
     offerFreshnessMs: ordering.offerFreshnessSeconds * 1_000,
     deadlineMs: ordering.deadlineHours * 3_600_000,

@@ -73,6 +73,7 @@ export const failureReasons = {
   settings_changed: 'another revision of the settings came meanwhile: read them again',
   settings_first: 'the first revision of the settings cannot be undone',
   settings_in_file: 'the settings are lines of the configuration file: change them there, or adopt them',
+  settings_changing: 'the settings are being changed: nothing was done, try again',
   supplier_rejected: 'the supplier refused the request; the message has its code',
   too_large: 'the body, or one part of it, is too large',
   too_many_purchases: 'the order makes too many purchases: split it into several',
@@ -145,6 +146,12 @@ export class Failure extends Error {
     this.requestId = detail.requestId
   }
 }
+
+/** The failure of a write that other settings overtook. It has changed nothing. */
+export const settingsChanging = (): Failure =>
+  new Failure('unavailable', 'the settings are being changed: nothing was done, try again', {
+    reason: 'settings_changing',
+  })
 
 /** A failure because the state of a record does not allow what was asked. */
 export const conflict = (reason: FailureReason, message: string): Failure =>

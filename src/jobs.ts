@@ -19,6 +19,7 @@ import { alertHeld, reportLate } from './ordering/late.ts'
 import { askAgain } from './ordering/outages.ts'
 import { indexKeysAgain } from './ordering/recover.ts'
 import type { Runtime } from './runtime.ts'
+import { runningSyncRuns } from './storage/runs.ts'
 
 export interface JobParts {
   config: Config
@@ -29,12 +30,14 @@ export interface JobParts {
   lookForWork?: (() => Promise<unknown>) | undefined
   /** Looks for alerts that people are to be notified of. */
   wakeAlerts: () => void
+  /** Whether to begin by reading the supplier. Not after a change of other settings. */
+  reads: boolean
 }
 
 export type Jobs = ReturnType<typeof startJobs>
 
 /** Starts the jobs that run by the clock. Also does at once the work that may have come while no service ran. */
-export function startJobs({ config, runtime, webhooks, backups, lookForWork, wakeAlerts }: JobParts) {
+export function startJobs({ config, runtime, webhooks, backups, lookForWork, wakeAlerts, reads }: JobParts) {
   const { db, now, log } = runtime.ordering
   const provision = () => provisionShops({ ...runtime.ordering, publicUrl: config.publicUrl })
   const listsWebhooks = pathsOf(config.dialectFacts).webhooks !== null
@@ -48,13 +51,16 @@ export function startJobs({ config, runtime, webhooks, backups, lookForWork, wak
     every('40 2 * * *', 'nightly', () => runtime.sweeps.start('nightly'), log),
     ...(listsWebhooks ? [every('10 3 * * *', 'webhooks', () => webhooks.check(), log)] : []),
     every('*/15 * * * *', 'shops', provision, log),
+  ]
+  /** Jobs about the database alone. */
+  const keeping = [
     every('17 3 * * *', 'forget', () => forgetOld({ ...runtime.ordering, sleep }), log),
     every('18 3 * * *', 'calls', () => forgetCalls({ db, now }), log),
     every('19 3 * * *', 'sessions', () => forgetEnded({ db, now }), log),
     ...(config.backups.cron === null ? [] : [every(config.backups.cron, 'backup', backups.scheduled, log)]),
   ]
   const tick = async (): Promise<void> => {
-    if (await runtime.checkClock()) for (const timer of timers) timer.rearm()
+    if (await runtime.checkClock()) for (const timer of [...timers, ...keeping]) timer.rearm()
     runtime.wakeAll()
     wakeAlerts()
   }
@@ -65,22 +71,35 @@ export function startJobs({ config, runtime, webhooks, backups, lookForWork, wak
     await reportLate(runtime.ordering)
     await indexKeysAgain(runtime.ordering)
   }
+  /** Reads the catalogue, or goes on with a reading that the change of the settings has cut short. */
+  const followUp = async (): Promise<void> => {
+    if (reads || (await db.query(runningSyncRuns())).length > 0) runtime.syncs.follow('start')
+  }
   const repeated = [
     everySeconds(config.ordering.tickSeconds, 'tick', tick, log),
     everySeconds(HELD_SECONDS, 'held', lookAtWaiting, log),
     everySeconds(REATTACH_SECONDS, 'restore', runtime.reattachOrders, log),
     everySeconds(ASK_SECONDS, 'supplier', () => askAgain(runtime.ordering), log),
-    everySeconds(EARNINGS_SECONDS, 'earnings', () => sumEarnings(runtime.ordering, () => sleep(EARNINGS_REST_MS)), log),
     ...(lookForWork ? [everySeconds(LOOK_SECONDS, 'look', lookForWork, log)] : []),
   ]
+  const summing = everySeconds(
+    EARNINGS_SECONDS,
+    'earnings',
+    () => sumEarnings(runtime.ordering, () => sleep(EARNINGS_REST_MS)),
+    log,
+  )
   const logged = (event: string) => (error: unknown) => log.warn(event, { error: messageOf(error) })
   void runtime.reattachOrders().catch(logged('restore.failed'))
   void runtime.ordering.checkBalance().catch(logged('balance.unread'))
-  if (listsWebhooks) void webhooks.check().catch(logged('webhooks.unchecked'))
+  if (listsWebhooks && reads) void webhooks.check().catch(logged('webhooks.unchecked'))
   void provision().catch(logged('shops.unprovisioned'))
   if (lookForWork) void distrustEarnings(runtime.ordering).catch(logged('earnings.unsummed'))
-  runtime.syncs.follow('start')
+  void followUp().catch(logged('sync.broken_off'))
   runtime.wakeAll()
+  const end = {
+    keeping: () => Promise.all([summing(), ...keeping.map((timer) => timer.end())]),
+    others: () => Promise.all([...repeated.map((stop) => stop()), ...timers.map((timer) => timer.end())]),
+  }
   return {
     /** When each reading of the supplier begins next, epoch milliseconds; null: not known. */
     nextRuns: (): NextRuns => ({
@@ -88,9 +107,14 @@ export function startJobs({ config, runtime, webhooks, backups, lookForWork, wak
       balance: readings.balance.next(),
       sweep: readings.sweep.next(),
     }),
+    /** Ends all jobs. Resolves when no job is under way but those about the database alone, which may take minutes. */
+    leave: async (): Promise<void> => {
+      void end.keeping()
+      await end.others()
+    },
     /** Ends all jobs. Resolves when no job is under way. */
     end: async (): Promise<void> => {
-      await Promise.all([...repeated.map((end) => end()), ...timers.map(({ end }) => end())])
+      await Promise.all([end.keeping(), end.others()])
     },
   }
 }

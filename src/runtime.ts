@@ -27,6 +27,7 @@ import {
   noteAnnounced,
   type Ordering,
   type OrderingPolicy,
+  type Pace,
   readSince,
   type WorkerName,
 } from './ordering/context.ts'
@@ -66,6 +67,8 @@ export interface RuntimeParts extends Context {
   /** The adapter of a store; undefined when the configuration no longer has the store. */
   storeOf: (id: string) => Store | undefined
   policy: OrderingPolicy
+  /** What placing has learned of the same supplier in this process. Default: nothing. */
+  pace?: Pace | undefined
   /** Name of this process in leases. */
   owner: string
   /** Where the pages of keys are reached, without a slash at its end; absent where there are none. */
@@ -195,7 +198,7 @@ async function openFlows(parts: RuntimeParts, { wake, count, signal }: FlowNeeds
     signal,
     owner: parts.owner,
     policy: parts.policy,
-    pace: freshPace(),
+    pace: parts.pace ? { ...parts.pace, pausedUntil: 0 } : freshPace(),
     at,
     refreshOffer: async (productId) => {
       await refreshOffer(catalogue, productId)

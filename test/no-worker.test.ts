@@ -27,7 +27,16 @@ async function openTwo({ tickMs = 2_000, workerBehindMs = 0 } = {}) {
   const of = (owner: string, monotonic: () => number, behindMs: number) => {
     const clocks = { now: () => clock.at - behindMs, monotonic }
     const supplierUrl = 'http://127.0.0.1:9/v1'
-    const processes = oneOfProcesses({ db, elect: db.elect, tell: db.tell, owner, supplierUrl, tickMs, log, ...clocks })
+    const processes = oneOfProcesses({
+      db,
+      elect: db.elect,
+      tell: db.tell,
+      owner,
+      supplierUrl: () => supplierUrl,
+      tickMs,
+      log,
+      ...clocks,
+    })
     const report = () => ({
       supplier: { unreadable: [], reach: {} as never, quota: undefined },
       nextRuns: { catalogue: null, balance: null, sweep: null },

@@ -32,6 +32,8 @@ const finer: Record<string, number> = { evidence_changed: 412, too_large: 413, u
 
 /** Seconds that a sender is asked to wait. A locked database is free again by then, and a restart is over. */
 const RETRY_AFTER_SECONDS = 5
+/** Seconds after which changed settings are in force. */
+const SETTINGS_AFTER_SECONDS = 1
 
 /** Codes of errors that are answered before any handler is asked. */
 const httpCodes = {
@@ -62,7 +64,10 @@ export function answerError(response: Response, status: number, error: ApiError)
     response.destroy()
     return
   }
-  if (status === 503) response.set('retry-after', String(RETRY_AFTER_SECONDS))
+  if (status === 503) {
+    const seconds = error.code === 'settings_changing' ? SETTINGS_AFTER_SECONDS : RETRY_AFTER_SECONDS
+    response.set('retry-after', String(seconds))
+  }
   response.status(status).json(errorBody(error, response.get('x-request-id') ?? null))
 }
 

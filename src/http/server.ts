@@ -32,7 +32,7 @@ export type ServerLimits = typeof serverLimits
 
 export interface HttpOptions {
   /** Routes of deliveries, and the pages of keys, served at their own full paths. */
-  webhooks?: Router
+  webhooks?: RequestHandler
   /** Routers that are mounted under `/api/v1`. */
   api?: RequestHandler[]
   /** The probes, which are also served while the server drains. */

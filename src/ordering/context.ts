@@ -9,6 +9,7 @@ import type { ExpectedOrder } from '../domain/supplier.ts'
 import type { Change } from '../storage/database.ts'
 import type { Outage } from '../storage/outages.ts'
 import type { Purchase } from '../storage/purchases.ts'
+import { assertNewestRevision } from '../storage/settings.ts'
 import type { Supplier } from '../supplier/client.ts'
 import { noFirsts, type OneFirst } from './one-first.ts'
 
@@ -37,8 +38,14 @@ export type CrashPoint =
 /** Workers that are woken early; the tick wakes all of them anyway. */
 export type WorkerName = 'inbox' | 'poll' | 'read' | 'place' | 'refresh' | 'outbox' | 'publish'
 
+/** Returns the guard of a commit that buys by the settings: while settings are in the database, no other may be newer. */
+export const assertInForce = ({ policy: { revision } }: Pick<Ordering, 'policy'>): Change[] =>
+  revision == null ? [] : [assertNewestRevision(revision)]
+
 /** Policy of ordering. Amounts are in minor units of the supplier's currency. */
 export interface OrderingPolicy {
+  /** The revision of the settings. Absent or null where the file is their home. */
+  revision?: number | null
   inFlight: number
   /** An offer that was read within this time is not read again before a purchase. */
   offerFreshnessMs: number

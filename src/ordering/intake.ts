@@ -3,8 +3,8 @@ import { passesFilter } from '../domain/listing.ts'
 import { ceilingMinor } from '../domain/pricing.ts'
 import type { PartName } from '../domain/purchase-keys.ts'
 import { countParts, PARTS_MAX, splitQuantity } from '../domain/store-order.ts'
-import { codeOf, Failure, type FailureReason } from '../errors.ts'
-import { type Change, first } from '../storage/database.ts'
+import { codeOf, Failure, type FailureReason, settingsChanging } from '../errors.ts'
+import { type Change, first, StaleWrite } from '../storage/database.ts'
 import { ALWAYS_FRESH, insertEntitlement, ordersLacking, putEntitlementLine } from '../storage/entitlements.ts'
 import { type ListingRow, listingsSold } from '../storage/listings.ts'
 import { goneOffersBySku, type Offer, offersByProduct, offersBySku } from '../storage/offers.ts'
@@ -19,7 +19,7 @@ import {
   storeOrderByReference,
 } from '../storage/store-orders.ts'
 import { plannedPurchase } from './advance.ts'
-import type { Ordering } from './context.ts'
+import { assertInForce, type Ordering } from './context.ts'
 
 /** A store order as a store hands it in, checked and normalised. */
 export interface OrderInput {
@@ -90,7 +90,9 @@ export async function takeOrder(
   const open = { cancelRequestedAt: null, closedAt: null, closedState: null, shopState: null }
   const number = shop?.number ?? null
   const order: StoreOrder = { id: orderId, store, reference, number, bodyDigest: digest, receivedAt: now, ...open }
+  const inForce = assertInForce(ordering)
   const changes: Change[] = [
+    ...inForce,
     insertStoreOrder(order),
     ...(shop?.entitlement(orderId) ??
       ownEntitlement(store, { reference: input.reference, lines: [...offers.keys()] }, orderId, now)),
@@ -122,6 +124,7 @@ export async function takeOrder(
   try {
     await ordering.db.commit([...changes, ...lines.map(insertLine), ...planned.map(insertPurchase)])
   } catch (error) {
+    if (error instanceof StaleWrite && error.index < inForce.length) throw settingsChanging()
     // Two requests with one reference came at the same instant, and the other one was stored.
     const other = codeOf(error) === 'conflict' ? await earlier(ordering, store, input, digest) : undefined
     if (!other) throw error
@@ -271,8 +274,10 @@ export async function adoptOrders(ordering: Pick<Ordering, 'db'>): Promise<void>
 }
 
 /** Plans purchases as `partsToPlan` says, and returns the changes. */
-export const plannedParts = (...args: Parameters<typeof partsToPlan>): Change[] =>
-  partsToPlan(...args).map(insertPurchase)
+export const plannedParts = (...args: Parameters<typeof partsToPlan>): Change[] => [
+  ...assertInForce(args[0]),
+  ...partsToPlan(...args).map(insertPurchase),
+]
 
 /**
  * Returns purchases for units of a line. Each purchase has at most the units that the supplier sells at once.

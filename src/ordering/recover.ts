@@ -34,7 +34,7 @@ import {
 } from '../storage/purchases.ts'
 import { interruptSweeps } from '../storage/runs.ts'
 import { advance, openKey } from './advance.ts'
-import { leaseMs, noteIntent, type Ordering } from './context.ts'
+import { leaseMs, type Ordering, rememberedOf } from './context.ts'
 import { adoptOrders } from './intake.ts'
 
 const BATCH = 500
@@ -68,9 +68,8 @@ export async function resume(ordering: Ordering): Promise<number> {
     lost += sending.length
   }
   // The first look-up may be a quarter of an hour away, so the proof starts now. Beyond `COUNTED_MAX`, it starts at the look-up.
-  for (const { id, lastSentAt } of await ordering.db.query(purchasesInState('unknown', COUNTED_MAX))) {
-    noteIntent(ordering, id, lastSentAt)
-  }
+  for (const unknown of await ordering.db.query(purchasesInState('unknown', COUNTED_MAX)))
+    rememberedOf(ordering, unknown)
   await spread(ordering)
   if (lost > 0) ordering.log.warn('purchases.resumed', { count: lost })
   return lost

@@ -12,7 +12,16 @@ import { offersByProduct } from '../storage/offers.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
 import { assertWithinCap, type Purchase, type PurchaseUpdate, purchaseById } from '../storage/purchases.ts'
 import { advance, type Given, type Loaded, moveBy } from './advance.ts'
-import { deadlineMs, expectedOf, forgetIntent, leaseMs, noteIntent, type Ordering, readSince } from './context.ts'
+import {
+  assertInForce,
+  deadlineMs,
+  expectedOf,
+  forgetIntent,
+  leaseMs,
+  noteIntent,
+  type Ordering,
+  readSince,
+} from './context.ts'
 import { bodyFor, capsOf, offerGuard } from './guards.ts'
 import { notePrice } from './one-first.ts'
 
@@ -91,6 +100,7 @@ function intentChanges(ordering: Ordering, { purchase, generations }: Loaded, at
   return [
     sentAttempt(ordering, purchase, attempt),
     assertNoFreeze(ordering.now()),
+    ...assertInForce(ordering),
     ...assertEntitled(purchase, purchase.state === 'unknown' ? 0 : readSince(ordering)),
     ...withinCaps(ordering, purchase),
   ]

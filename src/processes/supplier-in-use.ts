@@ -18,7 +18,7 @@ export const silentAfterMs = (tickMs: number): number => Math.max(SILENT_MS, SIL
 export interface AddressParts {
   db: Database
   /** Where this process reaches the supplier. API keys are not compared: an account has a new key after a rotation. */
-  supplierUrl: string
+  supplierUrl: () => string
   now: () => number
   /** A clock that never jumps. It measures for how long other processes have written nothing new. */
   monotonic: () => number
@@ -42,7 +42,6 @@ interface SaidAddress {
 const inUse = jsonSetting<SaidAddress>('supplier_in_use')
 
 export function supplierInUse({ db, supplierUrl, now, monotonic, log, tickMs }: AddressParts) {
-  const own = comparable(supplierUrl)
   const silentMs = silentAfterMs(tickMs)
   let read: { text: string; since: number } | undefined
   let logged: string | undefined
@@ -57,6 +56,7 @@ export function supplierInUse({ db, supplierUrl, now, monotonic, log, tickMs }: 
    * @returns whether the address of this process is the one in use
    */
   const look = async (acts: boolean): Promise<boolean> => {
+    const own = comparable(supplierUrl())
     const said = await inUse.read(db)
     const text = JSON.stringify(said ?? null)
     if (text !== read?.text) read = { text, since: monotonic() }

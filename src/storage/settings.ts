@@ -57,6 +57,9 @@ export const revisionsBelow = someBy(settingsRevisions, ['number <'], desc(setti
 /** The number of each revision from a number on. */
 export const revisionNumbersFrom = columnsBy(settingsRevisions, ['number'], ['number >='])
 
+/** Guards a commit that buys by a revision. Stale where a newer one is stored, even if it came just before the commit. */
+export const assertNewestRevision = setBy(0, settingsRevisions, ['number >'], { keyId: null })
+
 /** Stores a revision. A unique key refuses a second revision of the same number. */
 export const insertRevision = insertInto(settingsRevisions)
 

@@ -25,7 +25,7 @@ function openWorld(db: Database = memoryDatabase()) {
       const log = {
         warn: (event: string, { error }: { error?: unknown } = {}) => void logged.push(`${event} ${error}`),
       }
-      return { logged, ...supplierInUse({ db, supplierUrl, now, monotonic, log, tickMs }) }
+      return { logged, ...supplierInUse({ db, supplierUrl: () => supplierUrl, now, monotonic, log, tickMs }) }
     },
   }
 }
@@ -103,7 +103,17 @@ test('a process that got the lease after another address had come into use gives
     return lease
   }
   const log = { info: () => undefined, warn: () => undefined, error: () => undefined }
-  const parts = { db, elect, tell: () => undefined, owner: 'one', supplierUrl: ONE, now, monotonic, log, tickMs: 2_000 }
+  const parts = {
+    db,
+    elect,
+    tell: () => undefined,
+    owner: 'one',
+    supplierUrl: () => ONE,
+    now,
+    monotonic,
+    log,
+    tickMs: 2_000,
+  }
   const one = oneOfProcesses(parts)
   const begun = one.lead({
     prepare: async () => void steps.push('prepared'),

@@ -149,6 +149,7 @@ export const calls: Record<string, unknown[]> = {
   insertDiscrepancy: [{ id: 'd', kind: 'late', subject: 'p', supplierOrderId: 'x', detail: '', foundAt: at }],
   revisionsBelow: [9, 1],
   revisionNumbersFrom: [1],
+  assertNewestRevision: [1],
   insertRevision: [
     { number: 1, at, actor: 'test', why: 'w', document: {}, changes: [], secretNames: [], secrets: bytes, keyId: 1 },
   ],
