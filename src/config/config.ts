@@ -178,7 +178,7 @@ const processShape = configShape.pick(processKeys).strip()
 /** The settings of the installation as a revision has them. */
 export interface StoredSettings {
   revision: number
-  document: object
+  document: Record<string, unknown>
   /** By the names of their files beside a configuration: `api-key`, `store-<id>`, `alert-<channel>`. */
   secrets: ReadonlyMap<string, Secret>
 }
@@ -205,9 +205,9 @@ export interface Config extends Omit<Settings, 'stores'>, ProcessConfig {
   /** The number of the revision of the settings; null where the file is their home. */
   revision: number | null
   /** The settings of the installation as they were written, without defaults. */
-  document: object
+  document: Record<string, unknown>
   /**
-   * Returns this configuration with other settings of the installation.
+   * Returns this configuration with other settings of the installation. Where the file is their home, its secrets stay.
    *
    * @throws Failure `invalid` with every fault
    */
@@ -321,8 +321,7 @@ function joined(json: unknown, { document }: StoredSettings, file: string, fault
   const strays = namesIn(own.document).filter((name) => (name.split('.')[0] ?? '') in configShape.shape)
   faults.push(...strays.map((field) => ({ field, message: inDatabase })))
   faults.push(...namesIn(given.process).map((field) => ({ field, message: inFile })))
-  const keys = { ...Object(given.document.keys), ...Object(own.process.keys) }
-  return { ...own.document, ...given.document, ...own.process, keys: isObject(json.keys ?? {}) ? keys : json.keys }
+  return besides({ ...own.document, ...own.process }, given.document)
 }
 
 /** Divides settings into those of a process and those of the installation. `keys` has both. */
@@ -336,6 +335,13 @@ export function partsOf(json: unknown): Record<'process' | 'document', Record<st
   })
   return { process: part(true, proxies === undefined ? {} : { proxies }), document: part(false, pages) }
 }
+
+/** Puts two parts of settings together, of which both may have `keys`. */
+const besides = (one: Record<string, unknown>, other: Record<string, unknown>) => ({
+  ...one,
+  ...other,
+  ...((one.keys !== undefined || other.keys !== undefined) && { keys: { ...Object(other.keys), ...Object(one.keys) } }),
+})
 
 const namesIn = ({ keys, ...others }: Record<string, unknown>): string[] => [
   ...Object.keys(others),
@@ -410,7 +416,10 @@ export function checkedConfig(
     })),
     revision: stored?.revision ?? null,
     document: stored?.document ?? partsOf(json).document,
-    withSettings: (next: StoredSettings) => checkedConfig(file, json, env, { stored: next }),
+    withSettings: (next: StoredSettings) =>
+      stored
+        ? checkedConfig(file, json, env, { stored: next })
+        : checkedConfig(file, besides(partsOf(json).process, next.document), env, made),
     dialectFile: dialect.file,
     dialectFacts: dialect.facts,
     apiKey,
@@ -418,11 +427,19 @@ export function checkedConfig(
   })
 }
 
-const twoHomes = (file: string, revision: number): Failure =>
+/** The failure of settings that are in the file and in the database. */
+export const twoHomes = (file: string, revision: number): Failure =>
   conflict(
     'two_homes',
     `the settings of the installation are in two places: ${file} has supplier or stores, and the database has revision ${revision} of them. To use the database, finish the move by \`quayside settings adopt\`, which takes them out of the file`,
   )
+
+/** Where the secrets are read from that belong to the installation. In the database they have the names of these files. */
+export const secretSourcesOf = ({ stores, alerts }: Pick<Config, 'stores' | 'alerts'>): SecretSource[] => [
+  SECRETS.apiKey,
+  ...stores.filter(({ credentials }) => credentials).map(({ id }) => credentialsSource(id)),
+  ...Object.keys(alerts.channels).map(channelSource),
+]
 
 /** Names the field of a secret that is kept in the database: `secrets.api-key`. */
 const fieldOf = ({ file }: SecretSource): string => `secrets.${file}`

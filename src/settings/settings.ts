@@ -1,6 +1,5 @@
 /** The settings of the installation, as people and programs read and change them while the service runs. */
-import { channelSource } from '../config/alert-settings.ts'
-import { type Config, credentialsSource, SECRETS, type StoredSettings } from '../config/config.ts'
+import { type Config, type StoredSettings, secretSourcesOf, twoHomes } from '../config/config.ts'
 import { conflict, Failure, type FieldFault } from '../errors.ts'
 import type { Log } from '../log.ts'
 import type { Secret } from '../secret.ts'
@@ -65,101 +64,69 @@ export interface SettingsParts {
   change: (next: Config, commit: () => Promise<void>) => Promise<void>
 }
 
+/** The settings that a change begins from. */
+interface Before extends StoredSettings {
+  secretNames: string[]
+}
+
 /** @throws Failure `conflict`, reason `two_homes`, where the file has settings of the installation and the database too */
 export async function openSettings(parts: SettingsParts): Promise<InstallationSettings> {
-  const { home, file, withSettings } = parts.current()
-  const newest = home === 'file' ? await newestRevision(parts.db) : undefined
-  // The configuration refuses a revision beside such a file, and says what to do.
-  if (newest) withSettings({ revision: newest.number, document: newest.document, secrets: new Map() })
-  return home === 'file' ? inFile(parts, file) : inDatabase(parts)
-}
-
-function inFile({ current }: SettingsParts, file: string): InstallationSettings {
-  const refused = (): Promise<never> => {
-    const message = `these settings are lines of ${file}: change them there and restart, or move them into the database by \`quayside settings adopt\``
-    return Promise.reject(conflict('settings_in_file', message))
-  }
-  const read = async () => {
-    const config = current()
-    return { revision: 0, document: documentShape.parse(config.document), secrets: secretNamesOf(config) }
-  }
-  return { home: 'file', read, try: refused, apply: refused, undo: refused, revisions: async () => [] }
-}
-
-/** Names of the secrets that settings need. */
-export const secretNamesOf = ({ stores, alerts }: Pick<Config, 'stores' | 'alerts'>): string[] => [
-  SECRETS.apiKey.file,
-  ...stores.filter(({ credentials }) => credentials).map(({ id }) => credentialsSource(id).file),
-  ...Object.keys(alerts.channels).map((name) => channelSource(name).file),
-]
-
-function inDatabase(parts: SettingsParts): InstallationSettings {
   const { db, vault, now, log, current } = parts
+  const { home, file } = current()
+  const found = await newestRevision(db)
+  if (home === 'file' && found) throw twoHomes(file, found.number)
 
-  const newest = async (): Promise<SettingsRevision> => {
-    const found = await newestRevision(db)
-    if (!found) throw new Failure('internal', 'the database has no revision of the settings')
-    return found
+  const newest = async (): Promise<Before> => {
+    const row = home === 'file' ? undefined : await newestRevision(db)
+    if (row) return { ...openRevision(row, vault), secretNames: row.secretNames }
+    const config = current()
+    return { revision: 0, document: config.document, secrets: new Map(), secretNames: secretNamesOf(config) }
   }
-  const newestFrom = async (base: number): Promise<SettingsRevision> => {
-    const found = await newest()
-    if (found.number === base) return found
-    const message = `${found.actor} has changed the settings meanwhile: the newest revision is ${found.number}, and yours was made from ${base}. Read them again`
+
+  /** @throws Failure `conflict`, see `apply` */
+  const newestFrom = async (base: number): Promise<Before> => {
+    if (home === 'file') {
+      const message = `these settings are lines of ${file}: change them there and restart, or move them into the database by \`quayside settings adopt\``
+      throw conflict('settings_in_file', message)
+    }
+    const before = await newest()
+    if (before.revision === base) return before
+    const message = `the settings were changed meanwhile: the newest revision is ${before.revision}, and yours was made from ${base}. Read them again`
     throw conflict('settings_changed', message)
   }
-  const changesOf = (before: SettingsRevision, after: Config, secrets: readonly string[]): Difference[] => [
-    ...differences(documentShape.parse(before.document), documentShape.parse(after.document)),
-    ...secrets.map((name) => {
-      return { field: `secrets.${name}`, before: before.secretNames.includes(name) ? 'set' : null, after: 'set anew' }
-    }),
-  ]
 
   /** Makes the configuration that a change leads to. @throws Failure `invalid` with every fault */
-  function nextOf(before: SettingsRevision, { document, secrets = {} }: SettingsChange) {
-    const known = openRevision(before, vault)
-    const all = new Map([...known.secrets, ...Object.entries(secrets)])
-    const made = current().withSettings({
-      revision: before.number + 1,
-      document: document as object,
+  function nextOf(before: Before, { document, secrets = {} }: SettingsChange) {
+    const all = new Map([...before.secrets, ...Object.entries(secrets)])
+    const next = inProcess({
+      revision: before.revision + 1,
+      document: document as StoredSettings['document'],
       secrets: all,
     })
-    // A secret of a store or channel that is gone goes with it.
-    const needed = secretNamesOf(made)
-    const stored = {
-      revision: made.revision ?? 0,
-      document: made.document,
-      secrets: new Map([...all].filter(([name]) => needed.includes(name))),
-    }
-    return {
-      stored,
-      next: { ...made, listen: current().listen },
-      changes: changesOf(
-        before,
-        made,
-        Object.keys(secrets).filter((name) => needed.includes(name)),
-      ),
-    }
+    // The secret of a store or channel that is gone goes with it.
+    const needed = secretNamesOf(next)
+    const stored = { ...storedIn(next), secrets: new Map([...all].filter(([name]) => needed.includes(name))) }
+    const given = Object.keys(secrets).filter((name) => needed.includes(name))
+    return { stored, next, changes: changesOf(before, stored, given) }
   }
+  /** The ports are those that this process listens at. */
+  const inProcess = (stored: StoredSettings): Config => ({
+    ...current().withSettings(stored),
+    listen: current().listen,
+  })
 
   async function putInForce(next: Config, stored: StoredSettings, entry: Omit<RevisionEntry, 'number' | 'at'>) {
     await noteIdentity(next)
-    await parts.change(next, async () => {
-      await db.commit(revisionChanges(parts, stored, entry)).catch((error: unknown) => {
-        const isTaken = error instanceof Failure && error.code === 'conflict'
-        throw isTaken
-          ? conflict('settings_changed', 'another person has changed the settings just now: read them again')
-          : error
-      })
-    })
+    await parts.change(next, () => commitRevision(parts, stored, entry))
     log.info('settings.applied', { count: stored.revision, actor: entry.actor })
     return { revision: stored.revision, changes: entry.changes }
   }
 
   return {
-    home: 'database',
+    home,
     read: async () => {
-      const { number, document, secretNames } = await newest()
-      return { revision: number, document: documentShape.parse(document), secrets: secretNames }
+      const { revision, document, secretNames } = await newest()
+      return { revision, document: documentShape.parse(document), secrets: secretNames }
     },
     try: async (change) => {
       try {
@@ -172,32 +139,77 @@ function inDatabase(parts: SettingsParts): InstallationSettings {
     },
     apply: async ({ base, why, ...change }, by) => {
       const { next, stored, changes } = nextOf(await newestFrom(base), change)
-      const failed = (await findingsOf(next, current(), now)).filter(({ state }) => state === 'failed')
-      if (failed.length > 0) {
-        const fields = failed.map(({ field, detail, fix }) => ({
-          field,
-          message: fix === null ? detail : `${detail}: ${fix}`,
-        }))
-        throw new Failure('invalid', 'the settings do not work, and the ones before stay in force', { fields })
-      }
+      await assertWorks(next, current(), now)
       return putInForce(next, stored, { actor: by, why, undoes: null, changes })
     },
     undo: async (base, by) => {
       const last = await newestFrom(base)
-      const [before] = await db.query(revisionsBelow(base, 1))
-      if (!before)
-        throw conflict('settings_first', 'the first revision cannot be undone: there are no settings before it')
-      const stored = { ...openRevision(before, vault), revision: base + 1 }
-      const next = { ...current().withSettings(stored), listen: current().listen }
-      return putInForce(next, stored, {
-        actor: by,
-        why: `undoes revision ${base}`,
-        undoes: base,
-        changes: changesOf(last, next, []),
-      })
+      const [row] = await db.query(revisionsBelow(base, 1))
+      if (!row) throw conflict('settings_first', 'the first revision cannot be undone: there are no settings before it')
+      const stored = { ...openRevision(row, vault), revision: base + 1 }
+      const changes = changesOf(last, stored, [])
+      return putInForce(inProcess(stored), stored, { actor: by, why: `undoes revision ${base}`, undoes: base, changes })
     },
     revisions: async ({ before = 2 ** 31, limit }) => db.query(revisionsBelow(before, limit)),
   }
+}
+
+/** Names of the secrets that settings need. */
+const secretNamesOf = (config: Pick<Config, 'stores' | 'alerts'>): string[] =>
+  secretSourcesOf(config).map((source) => source.file)
+
+const storedIn = ({ revision, document }: Config) => ({ revision: revision ?? 0, document })
+
+function changesOf(before: Before | null, after: Pick<StoredSettings, 'document'>, given: readonly string[]) {
+  const documents = [before?.document, after.document].map((document) => document && documentShape.parse(document))
+  const secret = (name: string) => ({
+    field: `secrets.${name}`,
+    before: before?.secretNames.includes(name) ? 'set' : null,
+    after: 'set again',
+  })
+  return [...differences(documents[0] ?? null, documents[1] as SettingsDocument), ...given.map(secret)]
+}
+
+/** @throws Failure `invalid` with what the supplier or a shop refuses */
+async function assertWorks(next: Config, before: Config | null, now: () => number): Promise<void> {
+  const failed = (await findingsOf(next, before, now)).filter(({ state }) => state === 'failed')
+  if (failed.length === 0) return
+  const fields = failed.map(({ field, detail, fix }) => ({
+    field,
+    message: fix === null ? detail : `${detail}: ${fix}`,
+  }))
+  throw new Failure('invalid', 'the settings do not work, and nothing was changed', { fields })
+}
+
+type RevisionParts = Pick<SettingsParts, 'db' | 'vault' | 'now' | 'newId'>
+
+/**
+ * Stores the first settings of a database, for a set-up and for `settings adopt`. Nobody may have the database open.
+ *
+ * @param next made of the file and the settings, see `checkedConfig`
+ * @throws Failure as `apply` of `InstallationSettings` does
+ */
+export async function beginSettings(
+  parts: RevisionParts,
+  next: Config,
+  secrets: StoredSettings['secrets'],
+  by: { actor: string; why: string },
+) {
+  await assertWorks(next, null, parts.now)
+  await noteIdentity(next)
+  const stored = { ...storedIn(next), secrets }
+  await commitRevision(parts, stored, { ...by, undoes: null, changes: changesOf(null, stored, []) })
+}
+
+const commitRevision = async (
+  parts: RevisionParts,
+  stored: StoredSettings,
+  entry: Omit<RevisionEntry, 'number' | 'at'>,
+) => {
+  await parts.db.commit(revisionChanges(parts, stored, entry)).catch((error: unknown) => {
+    if (!(error instanceof Failure) || error.code !== 'conflict') throw error
+    throw conflict('settings_changed', 'another person has changed the settings just now: read them again')
+  })
 }
 
 /** Returns what stores a revision: the row, the audit entry, and that secrets of older revisions are forgotten. */

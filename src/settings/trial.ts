@@ -9,14 +9,14 @@ import { trySupplier } from './supplier-trial.ts'
 /** What was found at the supplier or a shop. `field`: the part of the settings that it is about: `supplier` or `stores.<id>`. */
 export type SettingsFinding = StoreFinding & { field: string }
 
-/** Asks those whose access differs between two configurations. */
-export async function findingsOf(next: Config, before: Config, now: () => number): Promise<SettingsFinding[]> {
+/** Asks those whose access differs between two configurations. @param before null: everyone is asked */
+export async function findingsOf(next: Config, before: Config | null, now: () => number): Promise<SettingsFinding[]> {
   const shops = next.stores.filter((store) => {
-    const known = before.stores.find(({ id }) => id === store.id)
+    const known = before?.stores.find(({ id }) => id === store.id)
     return store.credentials !== undefined && !isDeepStrictEqual(accessOf(store), known && accessOf(known))
   })
   const found = await Promise.all([
-    ...(isDeepStrictEqual(supplierAccess(next), supplierAccess(before)) ? [] : [supplierFindings(next)]),
+    ...(isDeepStrictEqual(supplierAccess(next), before && supplierAccess(before)) ? [] : [supplierFindings(next)]),
     ...shops.map((store) => shopFindings(store, now)),
   ])
   return found.flat()

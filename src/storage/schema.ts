@@ -76,7 +76,7 @@ export const settingsRevisions = sqliteTable('settings_revisions', {
   /** The number of the revision that this one undoes. */
   undoes: integer('undoes'),
   /** The settings without defaults and without secrets, as `documentShape` reads them. */
-  document: json<object>('document').notNull(),
+  document: json<Record<string, unknown>>('document').notNull(),
   changes: json<SettingChange[]>('changes').notNull(),
   /** Names of the secrets that are set. */
   secretNames: json<string[]>('secret_names').notNull(),
