@@ -184,7 +184,7 @@ async function assertWorks(next: Config, before: Config | null, now: () => numbe
 type RevisionParts = Pick<SettingsParts, 'db' | 'vault' | 'now' | 'newId'>
 
 /**
- * Stores the first settings of a database, for a set-up and for `settings adopt`. Nobody may have the database open.
+ * Stores the first settings of a database, for a set-up and for `settings adopt`. No service may have the database open.
  *
  * @param next made of the file and the settings, see `checkedConfig`
  * @throws Failure as `apply` of `InstallationSettings` does

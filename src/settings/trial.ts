@@ -9,7 +9,7 @@ import { trySupplier } from './supplier-trial.ts'
 /** What was found at the supplier or a shop. `field`: the part of the settings that it is about: `supplier` or `stores.<id>`. */
 export type SettingsFinding = StoreFinding & { field: string }
 
-/** Asks those whose access differs between two configurations. @param before null: everyone is asked */
+/** Asks those whose access differs between two configurations. @param before null: all are asked */
 export async function findingsOf(next: Config, before: Config | null, now: () => number): Promise<SettingsFinding[]> {
   const shops = next.stores.filter((store) => {
     const known = before?.stores.find(({ id }) => id === store.id)

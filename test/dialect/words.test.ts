@@ -53,7 +53,7 @@ const groups: { why: string; words: Record<string, string> }[] = [
       balance: 'alerts catalogue cli domain fitting http inbox ordering reconciliation storage supplier top',
       completed: 'cli domain fitting ordering reconciliation rehearsal sandbox storage supplier',
       failed:
-        'alerts catalogue cli domain fitting http listings ordering reconciliation rehearsal sandbox storage stores',
+        'alerts catalogue cli domain fitting http listings ordering reconciliation rehearsal sandbox settings storage stores',
       pending: 'cli domain listings storage',
       refunded: 'domain http sandbox',
       'balance.low': 'domain inbox sandbox',
@@ -71,12 +71,12 @@ const groups: { why: string; words: Record<string, string> }[] = [
       gone: 'catalogue domain listings sandbox supplier',
       insufficient_balance: 'sandbox supplier',
       limit_exceeded: 'sandbox supplier',
-      not_found: 'access backup catalogue cli fitting http inbox listings ordering sandbox storage supplier top',
+      not_found: 'access backup catalogue cli fitting http inbox listings ordering sandbox settings storage supplier top',
       out_of_stock: 'domain http ordering sandbox stores supplier',
       rate_limited: 'catalogue domain ordering sandbox supplier top',
       unauthorized: 'catalogue cli domain fitting ordering supplier',
       unavailable:
-        'backup catalogue cli domain fitting http inbox ordering processes reconciliation rehearsal sandbox storage stores supplier top',
+        'backup catalogue cli domain fitting http inbox ordering processes reconciliation rehearsal sandbox settings storage stores supplier top',
     },
   },
   {

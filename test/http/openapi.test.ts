@@ -273,10 +273,23 @@ async function tourOfAlerts({ ordering, db }: ApiWorld, ask: TourAsk): Promise<v
   await ask('POST', '/alerts/test', {})
 }
 
+/** Settings in the database: a try, a revision, its undoing, and a conflict. */
+async function tourOfSettings(ask: TourAsk): Promise<void> {
+  const { document } = (await ask('GET', '/settings/document')).body.data as unknown as { document: object }
+  await ask('POST', '/settings/try', { body: { document } })
+  const body = { document: { ...document, syncCron: '0 * * * *' }, reason: 'the tour' }
+  await ask('POST', '/settings/document', { body, headers: { 'if-match': '"1"' } })
+  await ask('POST', '/settings/document', { body, headers: { 'if-match': '"1"' } })
+  await ask('POST', '/settings/undo', { headers: { 'if-match': '"2"' } })
+}
+
 /** Settings, the audit, and who is signed in. */
 async function tourOfPeople(world: ApiWorld, ask: TourAsk): Promise<void> {
   await tourOfAlerts(world, ask)
   await ask('GET', '/settings')
+  await ask('GET', '/settings/document')
+  await ask('GET', '/settings/revisions')
+  await tourOfSettings(ask)
   await ask('GET', '/audit?limit=2&count=true')
   await ask('GET', '/audit/actors')
   await ask('GET', '/audit?actor=owner&action=freeze&subject=buying')
@@ -319,7 +332,7 @@ describe('the OpenAPI document', () => {
   })
 
   test('describes what the API answers, in success and in failure', async () => {
-    const world = await openApi({ keyPagesAt: 'https://quayside.example' })
+    const world = await openApi({ keyPagesAt: 'https://quayside.example', home: 'database' })
     const document = await documentOf(world)
     const succeeded = new Set<string>()
     const statuses = new Set<number>()

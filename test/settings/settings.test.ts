@@ -1,4 +1,4 @@
-/** Settings in the database: who may change them, what is checked first, what is kept, and what nobody sees. */
+/** Settings in the database: who may change them, what is checked first, what is kept, and what stays secret. */
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { audit, settingsRevisions } from '../../src/storage/schema.ts'

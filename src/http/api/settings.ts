@@ -52,7 +52,9 @@ const Difference = z.object({
 })
 const Fault = z.object({ field: z.string(), message: z.string() })
 const SettingsTrial = component('SettingsTrial', {
-  faults: z.array(Fault).describe('What is wrong in the settings themselves; then nobody was asked'),
+  faults: z
+    .array(Fault)
+    .describe('What is wrong in the settings themselves; then the supplier and the shops were not asked'),
   findings: z
     .array(finding.extend({ field: z.string().describe('`supplier` or `stores.<id>`') }))
     .describe('What the supplier and the shops said that the change is about'),
@@ -64,7 +66,10 @@ const Document = component('SettingsDocument', {
   revision: z.int().describe('For If-Match; 0 where the settings are in the file, and cannot be changed here'),
   document: z
     .custom<SettingsDocument>()
-    .meta({ override: { type: 'object', description: 'As in the configuration file, with all defaults' } }),
+    .meta({
+      description: 'As in the configuration file, with all defaults',
+      override: { type: 'object', additionalProperties: true },
+    }),
   secrets: z.array(z.string()).describe('Names of the secrets that are set'),
 })
 const Revision = view(
