@@ -22,6 +22,7 @@ export const failureReasons = {
   ambiguous_sku: 'the SKU stands for more than one listing or offer: name a listing by its `id`',
   backup_failed: 'no backup was made; the message says why',
   backup_underway: 'another backup is being made',
+  beyond_order: 'the other purchases of its line have its units: one more is beyond the order',
   body_deleted: 'the body of the delivery was deleted after its time',
   bought_already: 'a key of the line is bought, and waits for a decision',
   busy: 'the purchase is being worked on: try again',

@@ -469,7 +469,12 @@ const isKeptForPerson = ({ state, isDecided, hasKeys }: PlannedPart): boolean =>
   isDecided && hasKeys && state === 'review'
 
 /** Units of this part that were delivered, or are still expected. */
-const plannedOf = ({ state, quantity, surplus, left }: PlannedPart): number =>
+export const plannedOf = ({
+  state,
+  quantity,
+  surplus,
+  left,
+}: Pick<PlannedPart, 'state' | 'quantity' | 'surplus' | 'left'>): number =>
   finalStates.includes(state) ? left : Math.max(quantity - surplus, left)
 
 /** How many units need not be bought, because keys that were kept here can be delivered instead. */

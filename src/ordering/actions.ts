@@ -19,8 +19,8 @@ import {
 } from '../storage/purchases.ts'
 import { clearRestoreHold, currentEpoch, isReattaching, START_ACTOR } from '../storage/restores.ts'
 import { markCancelRequested, requestCancellation, storeOrderById } from '../storage/store-orders.ts'
-import { advance, type Given, type Loaded } from './advance.ts'
-import { otherMayBeCharged } from './choices.ts'
+import { advance, factsOf, type Given, type Loaded, load } from './advance.ts'
+import { beyondLine, otherMayBeCharged, roomFor } from './choices.ts'
 import type { Ordering } from './context.ts'
 
 /**
@@ -65,7 +65,8 @@ export const auditText = (parts: readonly (string | undefined)[]): string | unde
  * Plans the next generation of a purchase that ended, for the units whose keys the store lacks. The money of this purchase is
  * written off, and so is the money of earlier generations that failed.
  *
- * @throws Failure `not_found`; `conflict` while the purchase has not ended, or when a later generation exists
+ * @throws Failure `not_found`; `conflict` while the purchase has not ended, when a later generation exists, or where the line has its
+ * units without it
  */
 export async function retryPurchase(
   ordering: Ordering,
@@ -74,9 +75,13 @@ export async function retryPurchase(
   reason?: string,
 ): Promise<void> {
   const purchase = await existing(ordering, purchaseId)
-  const given = ({ generations }: Loaded): Given => {
+  const seen = await load(ordering, purchaseId)
+  const room = seen && (await roomFor(ordering, seen))
+  const given = (loaded: Loaded): Given => {
+    const { generations } = loaded
     const others = generations.filter(({ id }) => id !== purchaseId)
-    const refusal = otherMayBeCharged(others.filter((one) => !keepsMoney(one)))
+    const beyond = factsOf(loaded).newest ? beyondLine(loaded, room) : undefined
+    const refusal = otherMayBeCharged(others.filter((one) => !keepsMoney(one))) ?? beyond
     if (refusal) throw conflict(refusal.reason, refusal.message)
     const now = ordering.now()
     const writtenOff = others.filter(keepsMoney).map((one) => changePurchase(one, { writtenOffAt: now }, now))

@@ -704,8 +704,7 @@ function plannedNext(
 ): NewPurchase {
   const { purchase, name, generations } = loaded
   const generation = Math.max(...generations.map((other) => other.generation)) + 1
-  const open = purchase.quantity - unitsLeft(loaded)
-  const quantity = asked ?? (open > purchase.surplus ? open - purchase.surplus : open)
+  const quantity = asked ?? unitsAgain(loaded)
   return {
     ...plannedPurchase(dialect, { ...name, part: purchase.part, generation }, { ...purchase, quantity }),
     id: newId(),
@@ -726,6 +725,12 @@ function plannedNext(
     createdAt: now,
     changedAt: now,
   }
+}
+
+/** Counts the units that are bought when a person has a purchase bought again: those whose keys the store lacks, without a surplus. */
+export function unitsAgain({ purchase, keys }: Pick<Loaded, 'purchase' | 'keys'>): number {
+  const open = purchase.quantity - unitsLeft({ keys })
+  return open > purchase.surplus ? open - purchase.surplus : open
 }
 
 /**

@@ -1,8 +1,14 @@
+import { plannedOf } from '../domain/entitlement.ts'
 import { counted, units } from '../domain/figures.ts'
 import { amountText } from '../domain/money.ts'
 import { mayBuy, type PurchaseState } from '../domain/purchase.ts'
+import { currentParts, isOfUnits } from '../domain/store-order.ts'
 import type { FailureReason } from '../errors.ts'
-import { handedOverIn, type Loaded, unitsLeft } from './advance.ts'
+import { type Database, first } from '../storage/database.ts'
+import { entitlementLinesOf, entitlementOfOrder } from '../storage/entitlements.ts'
+import { countKeys } from '../storage/licence-keys.ts'
+import { purchasesOfOrder } from '../storage/purchases.ts'
+import { handedOverIn, type Loaded, unitsAgain, unitsLeft } from './advance.ts'
 
 /** The decisions that a person can take on one purchase, in the order in which they are shown. */
 export const decisionTypes = ['adopt', 'hand_over', 'close', 'buy_again'] as const
@@ -17,6 +23,7 @@ interface Circumstances {
   /** Purchases of other lines that hold one of this purchase's keys. */
   elsewhere: string[]
   frozen: boolean
+  room: LineRoom | undefined
 }
 
 interface Refusal {
@@ -24,8 +31,49 @@ interface Refusal {
   message: string
 }
 
-/** @returns why a decision is not possible; undefined when it is possible */
-export function refusalOf(loaded: Loaded, type: DecisionType): Refusal | undefined {
+/** The units of a line. A unit whose key was replaced counts twice in each. */
+export interface LineRoom {
+  /** Units that the line has. */
+  most: number
+  /** Units of the other purchases of the line that were delivered, or are still expected. */
+  others: number
+}
+
+/** Reads how much room a line has for one of its purchases. @returns undefined for an order whose units are not on record */
+export async function roomFor(
+  { db }: { db: Database },
+  { purchase, name }: Pick<Loaded, 'purchase' | 'name'>,
+): Promise<LineRoom | undefined> {
+  const { id, orderId, lineId } = purchase
+  const [all, keys, units, entitlement] = await Promise.all([
+    db.query(purchasesOfOrder(orderId)),
+    db.query(countKeys(orderId)),
+    db.query(entitlementLinesOf(name.store, name.reference)),
+    first(db, entitlementOfOrder(orderId)),
+  ])
+  if (!entitlement) return undefined
+  const own = all.filter((one) => one.lineId === lineId)
+  const replacements = currentParts(own).filter((part) => !isOfUnits(part)).length
+  const left = new Map(keys.map((one) => [one.purchaseId, one.left]))
+  const others = own.filter((one) => one.id !== id)
+  return {
+    most: (units.find(({ line }) => line === name.line)?.units ?? 0) + replacements,
+    others: others.reduce((sum, one) => sum + plannedOf({ ...one, left: left.get(one.id) ?? 0 }), 0),
+  }
+}
+
+/** @returns why a purchase is not bought again: the line would get more units than it has; undefined when it may be bought */
+export function beyondLine(loaded: Pick<Loaded, 'purchase' | 'keys'>, room: LineRoom | undefined): Refusal | undefined {
+  if (!room || room.others === 0 || room.others + unitsLeft(loaded) + unitsAgain(loaded) <= room.most) return undefined
+  const message = `the other purchases of its line have, or will have, ${room.others} of the ${units(room.most)} of the line: to buy ${units(unitsAgain(loaded))} more is beyond the order`
+  return { reason: 'beyond_order', message }
+}
+
+/**
+ * @param room of the line of the purchase, where it is known
+ * @returns why a decision is not possible; undefined when it is possible
+ */
+export function refusalOf(loaded: Loaded, type: DecisionType, room?: LineRoom): Refusal | undefined {
   const { purchase, keys, generations } = loaded
   if (purchase.state !== 'review' && purchase.state !== 'accepted') {
     return { reason: 'not_decidable', message: `the purchase is ${purchase.state}: ${insteadOf[purchase.state]}` }
@@ -39,7 +87,7 @@ export function refusalOf(loaded: Loaded, type: DecisionType): Refusal | undefin
     return { reason: 'all_handed_over', message }
   }
   const others = generations.filter(({ id }) => id !== purchase.id)
-  return type === 'buy_again' ? otherMayBeCharged(others) : undefined
+  return type === 'buy_again' ? (otherMayBeCharged(others) ?? beyondLine(loaded, room)) : undefined
 }
 
 /** @returns why a part must not be bought again: another generation may have been charged; undefined when it may be bought */
@@ -71,7 +119,7 @@ export const choicesOf = (loaded: Loaded, around: Circumstances) =>
   decisionTypes.map((decision) => ({
     decision,
     does: effectsOf[decision](loaded, around).filter(Boolean).join(' '),
-    refusal: refusalOf(loaded, decision)?.message ?? null,
+    refusal: refusalOf(loaded, decision, around.room)?.message ?? null,
   }))
 
 const effectsOf: Record<DecisionType, (loaded: Loaded, around: Circumstances) => string[]> = {

@@ -10,7 +10,7 @@ import { purchasesByExternalId, purchasesBySupplierOrder } from '../storage/purc
 import { isReattaching } from '../storage/restores.ts'
 import { CAPS_OVERRIDDEN } from './actions.ts'
 import { advance, handedOverIn, type Loaded, load, ordersOf } from './advance.ts'
-import { type DecisionType, refusalOf } from './choices.ts'
+import { type DecisionType, type LineRoom, refusalOf, roomFor } from './choices.ts'
 import type { Ordering } from './context.ts'
 import { confirmHandOver } from './fulfil.ts'
 import { unattachedOf } from './parts.ts'
@@ -56,7 +56,8 @@ export async function decidePurchase(
   { actor, reason, evidenceVersion }: DecidedBy,
 ): Promise<void> {
   const seen = await existing(ordering, purchaseId)
-  assertDecidable(seen, decision.type, ordering.now())
+  const room = await roomFor(ordering, seen)
+  assertDecidable(seen, decision.type, ordering.now(), room)
   if ((decision.type === 'hand_over' || decision.type === 'adopt') && (await isReattaching(ordering.db))) {
     const message =
       "after a restore the supplier's orders are reattached first, in some minutes: until then the store may have keys that are not on record"
@@ -106,12 +107,12 @@ export async function existing(ordering: Pick<Ordering, 'db'>, purchaseId: strin
   return loaded
 }
 
-function assertDecidable(loaded: Loaded, type: DecisionType, now: number): void {
+function assertDecidable(loaded: Loaded, type: DecisionType, now: number, room?: LineRoom): void {
   const { leaseUntil } = loaded.purchase
   if (leaseUntil !== null && leaseUntil > now) {
     throw conflict('busy', 'the purchase is being worked on: look again in a few minutes')
   }
-  const refusal = refusalOf(loaded, type)
+  const refusal = refusalOf(loaded, type, room)
   if (refusal) throw conflict(refusal.reason, refusal.message)
 }
 

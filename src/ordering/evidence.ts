@@ -7,7 +7,7 @@ import { currentFreeze } from '../storage/freezes.ts'
 import { keysByBlindIndex } from '../storage/licence-keys.ts'
 import { type Purchase, purchasesByExternalId, purchasesBySupplierOrder } from '../storage/purchases.ts'
 import { ordersOf, unitsLeft } from './advance.ts'
-import { choicesOf } from './choices.ts'
+import { choicesOf, roomFor } from './choices.ts'
 import type { Ordering } from './context.ts'
 import { existing, versionOf } from './decide.ts'
 import { unattachedOf } from './parts.ts'
@@ -35,7 +35,7 @@ export async function viewEvidence(ordering: Viewing, purchaseId: string, { read
   const { db } = ordering
   const loaded = await existing(ordering, purchaseId)
   const { purchase, generations, keys, name } = loaded
-  const [attempts, transitions, discrepancies, audit, [entered], holders, freeze] = await Promise.all([
+  const [attempts, transitions, discrepancies, audit, [entered], holders, freeze, room] = await Promise.all([
     db.query(attemptsOf([purchaseId])),
     db.query(transitionsOf([purchaseId])),
     db.query(discrepanciesOf(purchaseId)),
@@ -43,6 +43,7 @@ export async function viewEvidence(ordering: Viewing, purchaseId: string, { read
     db.query(enteredAt([purchaseId])),
     keys.length > 0 ? db.query(keysByBlindIndex(keys.map((key) => key.blindIndex))) : [],
     currentFreeze(db),
+    roomFor(ordering, loaded),
   ])
   const elsewhere = [...new Set(holders.map((key) => key.purchaseId).filter((id) => id !== purchaseId))]
   const unattached = await unattachedOf(ordering, { ...name, part: purchase.part })
@@ -69,7 +70,7 @@ export async function viewEvidence(ordering: Viewing, purchaseId: string, { read
       })),
     ),
     generations: generations.filter((other) => other.id !== purchaseId),
-    choices: choicesOf(loaded, { orders: ids, unattached, elsewhere, frozen: freeze !== undefined }),
+    choices: choicesOf(loaded, { orders: ids, unattached, elsewhere, frozen: freeze !== undefined, room }),
   }
 }
 

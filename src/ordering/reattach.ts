@@ -203,15 +203,17 @@ async function putIn(ordering: Ordering, { part, generation, order }: Found): Pr
   const rows = await rowsOf(ordering, part)
   const live = liveOf(rows)
   const line = await first(ordering.db, lineById(part.lineId))
-  const template =
-    live ?? rows.at(-1) ?? (line && (await purchasesOfLine(ordering, { ...line, lineId: line.id })).at(-1))
+  const like = live ?? rows.at(-1) ?? (line && (await purchasesOfLine(ordering, { ...line, lineId: line.id })).at(-1))
   const now = ordering.now()
   // Another worker holds the lease and works on the purchase. The next round comes after that work.
-  if (!template || (live?.leaseUntil ?? 0) > now) return 'open'
+  if (!like || (live?.leaseUntil ?? 0) > now) return 'open'
+  const entitled = await first(ordering.db, entitlementOfOrder(like.orderId))
+  // All parts for the units of a backend's line are planned when it is taken. A later part replaced a key: it has one unit.
+  const isReplacement = rows.length === 0 && entitled?.readAt === ALWAYS_FRESH
+  const template = isReplacement ? { ...like, quantity: 1 } : like
   const id = ordering.newId()
   const planned = plannedPurchase(ordering.dialect, { ...part, generation }, template)
   const quantity = await quantityIn(ordering, template.orderId, part, expectedOf(planned), order)
-  const entitled = await first(ordering.db, entitlementOfOrder(template.orderId))
   const others = (await purchasesOfLine(ordering, template)).filter((one) => one.id !== live?.id && !isOver(one.state))
   const claim = rows.at(-1)?.claim ?? null
   const units = [...others, { quantity, claim }].filter(isOfUnits).reduce((sum, one) => sum + one.quantity, 0)

@@ -1,7 +1,9 @@
 /** A replacement that a restore forgot: it is found at the supplier, nothing is bought again, and a person is asked at most. */
 import { expect, test } from 'vitest'
+import { retryPurchase } from '../../src/ordering/actions.ts'
 import { buyAgain, raiseClaim } from '../../src/ordering/claims.ts'
 import { decidePurchase } from '../../src/ordering/decide.ts'
+import { viewEvidence } from '../../src/ordering/evidence.ts'
 import { claimsOfOrder } from '../../src/storage/claims.ts'
 import { currentFreeze } from '../../src/storage/freezes.ts'
 import { storeOrderByReference } from '../../src/storage/store-orders.ts'
@@ -67,6 +69,40 @@ test('of a backend: a person hands its key over', async () => {
   await world.pass(5 * MINUTE, MINUTE)
   expect(await partsOf(world, id)).toEqual(['1 fulfilled null', '2 fulfilled null'])
   expect(app.sandbox.world.report().charges).toHaveLength(2)
+})
+
+/** A line of two units whose customer has a key in place of one of them, and the supplier's orders as a backup from before found them. */
+async function replacedAndForgotten() {
+  const world = await openRestoreWorld()
+  const { app } = world
+  const id = await app.buy('1001', { quantity: 2 })
+  await app.pass(MINUTE)
+  const backup = world.backUp()
+  const { number } = await claimed(world, id)
+  await buyAgain(app.ordering, number, 'ann')
+  await app.pass(MINUTE)
+  app.move(FORGOTTEN)
+  await world.restore(backup)
+  await world.pass(30 * MINUTE, MINUTE)
+  return { world, app, id, found: first((await app.purchases(id)).slice(-1)) }
+}
+const keysBought = ({ sandbox }: RestoreWorld['app']) =>
+  Object.values(sandbox.world.report().keysIssued).map((keys) => keys.length)
+
+test('of a line of two units: the one that is found is one unit, and a line that has all its units gets no more', async () => {
+  const { world, app, id, found } = await replacedAndForgotten()
+  expect(await partsOf(world, id)).toEqual(['1 fulfilled null', '2 review null'])
+  expect(found).toMatchObject({ quantity: 1, note: 'cancelled before the keys were handed over' })
+  const again = { type: 'buy_again' } as const
+  const decided = { actor: 'ann', reason: 'one of two keys came' }
+  await expect(decidePurchase(app.ordering, found.id, again, decided)).rejects.toMatchObject({ reason: 'beyond_order' })
+  const { choices } = await viewEvidence(app.ordering, found.id, { read: false })
+  expect(choices.find(({ decision }) => decision === 'buy_again')?.refusal).toContain('2 of the 2 units')
+  await decidePurchase(app.ordering, found.id, { type: 'close' }, decided)
+  await expect(retryPurchase(app.ordering, found.id, 'ann')).rejects.toMatchObject({ reason: 'beyond_order' })
+  await world.pass(30 * MINUTE, MINUTE)
+  expect(keysBought(app)).toEqual([2, 1])
+  expect(new Set([...app.shop.keys().values()].flat()).size).toBe(3)
 })
 
 test('that was stored before the backup is bought once', async () => {

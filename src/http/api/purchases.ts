@@ -265,7 +265,7 @@ export function purchaseOperations({ ordering }: ApiContext) {
       body: maybeReasonBody,
       answer: PurchaseDetail,
       success: { 200: 'The purchase; its next generation is planned' },
-      failures: { 404: 'unknown id', 409: 'it has not ended, or a later generation exists' },
+      failures: { 404: 'unknown id', 409: 'it has not ended, or a later generation exists; `beyond_order`' },
       async handle({ caller, path, body: { reason } }) {
         await retryPurchase(ordering, path.id, caller.actor, reason)
         return ok(await detailOf(path.id))
