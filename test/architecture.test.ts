@@ -111,7 +111,7 @@ const budgets: Record<string, number> = {
   keys: 715,
   listings: 2_010,
   observe: 415,
-  ordering: 8_480,
+  ordering: 8_520,
   processes: 390,
   reconciliation: 1_235,
   rehearsal: 180,

@@ -98,6 +98,8 @@ test('of a line of two units: the one that is found is one unit, and a line that
   await expect(decidePurchase(app.ordering, found.id, again, decided)).rejects.toMatchObject({ reason: 'beyond_order' })
   const { choices } = await viewEvidence(app.ordering, found.id, { read: false })
   expect(choices.find(({ decision }) => decision === 'buy_again')?.refusal).toContain('2 of the 2 units')
+  const { number } = await claimed(world, id)
+  await expect(buyAgain(app.ordering, number, 'ann')).rejects.toMatchObject({ reason: 'bought_already' })
   await decidePurchase(app.ordering, found.id, { type: 'close' }, decided)
   await expect(retryPurchase(app.ordering, found.id, 'ann')).rejects.toMatchObject({ reason: 'beyond_order' })
   await world.pass(30 * MINUTE, MINUTE)

@@ -1,7 +1,7 @@
 /** Claims: a key that does not work is replaced once, by a decision of a person, and costs no unit of the order. */
 import { expect, test } from 'vitest'
 import { newPage } from '../../src/keys/key-pages.ts'
-import { cancelOrder } from '../../src/ordering/actions.ts'
+import { cancelOrder, retryPurchase } from '../../src/ordering/actions.ts'
 import { openKey } from '../../src/ordering/advance.ts'
 import {
   adoptKey,
@@ -151,6 +151,19 @@ test('replaces a replacement that does not work either', async () => {
     { part: 2, state: 'fulfilled', claim: 1 },
     { part: 3, state: 'fulfilled', claim: 2 },
   ])
+})
+
+test('buys a replacement that failed once more for who asks: it has a unit of its own beside those of the order', async () => {
+  const { app, orderId } = await claimed(2)
+  app.sandbox.faults.add({ fault: 'failed-order' })
+  await buyAgain(app.ordering, 1, 'ann')
+  await app.pass(10 * MINUTE)
+  const [, failed] = await app.purchases(orderId)
+  expect(failed).toMatchObject({ part: 2, state: 'failed', claim: 1 })
+  await retryPurchase(app.ordering, failed?.id ?? '', 'ann')
+  await app.pass(MINUTE)
+  expect((await statesOf(app, orderId)).at(-1)).toEqual({ part: 2, state: 'fulfilled', claim: 1 })
+  expect(keysAt(app)).toHaveLength(3)
 })
 
 test('buys nothing while buying is frozen, or after the order was cancelled', async () => {
