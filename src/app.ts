@@ -20,7 +20,7 @@ import { severityOf } from './alerts/kinds.ts'
 import { backupsElsewhere, createBackups } from './backup/backup.ts'
 import { beginFirstStart, type FirstStart } from './backup/first-start.ts'
 import { createDryRuns, noDryRuns } from './catalogue/dry-runner.ts'
-import type { Config, Role } from './config/config.ts'
+import { type Config, type Role, storeIdsOf } from './config/config.ts'
 import { keyWayWarnings, SAY_HOW } from './config/warnings.ts'
 import { type Console, createConsole } from './console/console.ts'
 import { registeredAt } from './context.ts'
@@ -163,7 +163,7 @@ async function openParts(options: AppOptions, first: FirstStart, opened: Opened)
       // The worker before may have put other settings in force, and none comes after them as long as this one has the lease.
       await generations.follow()
       const { runtime, partners } = current()
-      await recogniseServer({ db, lease, now, newId, log, stores: current().config.stores })
+      await recogniseServer({ db, lease, now, newId, log, storeIds: storeIdsOf(current().config) })
       await Promise.all([runtime.inbox.reload(), partners.signing.refresh()])
       log.info('worker.began', { epoch: lease.epoch })
     }
@@ -241,7 +241,7 @@ async function openBase(
   const { vault, keys } = await openKeys({ config, db, now, newId, log, at })
   const captures = createCaptures({ db, vault, now, newId, log })
   const marker = elect ? undefined : openMarker(file)
-  if (marker) await recogniseRestore({ db, marker, now, newId, log, stores: config.stores })
+  if (marker) await recogniseRestore({ db, marker, now, newId, log, storeIds: storeIdsOf(config) })
   return {
     ...place,
     config,
@@ -318,6 +318,7 @@ function openRuntime({ base, metrics }: Shared, config: Config, { supplier, stor
     supplier,
     dialect: config.dialectFacts,
     stores: config.stores,
+    storeIds: storeIdsOf(config),
     storeOf: (id) => stores.get(id),
     policy: policyOf(config),
     pace,

@@ -63,7 +63,11 @@ export interface RuntimeParts extends Context {
     growth?: 'buy' | 'ask' | undefined
     /** The language of its customers, as a tag such as `de`. */
     language?: string | undefined
+    /** A store that is off gets no listing, and no order of it is read. */
+    selling?: 'on' | 'paused' | 'off'
   })[]
+  /** Ids of all stores that there ever were. Default: those of `stores`. */
+  storeIds?: readonly string[]
   /** The adapter of a store; undefined when the configuration no longer has the store. */
   storeOf: (id: string) => Store | undefined
   policy: OrderingPolicy
@@ -189,6 +193,7 @@ async function openFlows(parts: RuntimeParts, { wake, count, signal }: FlowNeeds
   const shops = await openShops(parts)
   const ordering: Fulfilment = {
     ...context,
+    storeIds: parts.storeIds ?? stores.map(({ id }) => id),
     stores: stores.map((store) => ({ ...store, wishesByStanding: !storeOf(store.id)?.retryTaken })),
     storeOf,
     lateWords: (store, counts) => lateWords(stores.find(({ id }) => id === store)?.language, counts),
@@ -249,7 +254,8 @@ const asking = (ordering: Fulfilment, shop: ShopOfOrders) => async () => {
 
 /** Returns a function for each worker, which does one batch; for workers that serve stores one by one, a queue of stores. */
 function workOf(parts: RuntimeParts, { ordering, shops, storeSources }: Flows) {
-  const { db, now, monotonic, stores, hooks = {} } = parts
+  const { db, now, monotonic, hooks = {} } = parts
+  const stores = parts.stores.filter(isLive)
   const processing = {
     ...ordering,
     storeSources,
@@ -309,10 +315,12 @@ function workOf(parts: RuntimeParts, { ordering, shops, storeSources }: Flows) {
   return { batches, queues }
 }
 
+const isLive = ({ selling }: RuntimeParts['stores'][number]): boolean => selling !== 'off'
+
 type Shops = Map<string, ShopOfOrders & { store: Store }>
 
 async function openShops({ db, now, stores, storeOf }: RuntimeParts): Promise<Shops> {
-  const shops = stores.flatMap(({ id, delayMinutes = 0 }) => {
+  const shops = stores.filter(isLive).flatMap(({ id, delayMinutes = 0 }) => {
     const store = storeOf(id)
     return store?.readOrder || store?.ordersSince ? [{ id, delayMs: delayMinutes * 60_000, store }] : []
   })

@@ -7,7 +7,7 @@
 import { readdirSync, rmSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { Worker } from 'node:worker_threads'
-import type { Config } from '../config/config.ts'
+import { type Config, type StoreIds, storeIdsOf } from '../config/config.ts'
 import { conflict, Failure, messageOf } from '../errors.ts'
 import type { Log } from '../log.ts'
 import type { Secret } from '../secret.ts'
@@ -34,7 +34,7 @@ export interface Backups {
 }
 
 interface BackupParts {
-  config: Pick<Config, 'dataDir' | 'backups'> & { stores: readonly { id: string }[] }
+  config: Pick<Config, 'dataDir' | 'backups'> & StoreIds
   /** The database file. */
   file: string
   db: Database
@@ -77,7 +77,7 @@ export function createBackups(parts: BackupParts): Backups {
     try {
       const startedAt = now()
       const epoch = (await currentEpoch(db))?.epoch ?? 1
-      const facts = { madeAt: startedAt, epoch, stores: config.stores.map(({ id }) => id) }
+      const facts = { madeAt: startedAt, epoch, stores: storeIdsOf(config) }
       const backup = await makeBackup({ database: file, folder }, facts, parts.keys.current())
       const gone = prune()
       log.info('backup.made', { file: backup.file, durationMs: now() - startedAt, count: gone })

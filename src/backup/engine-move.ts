@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import type { Config } from '../config/config.ts'
+import { type Config, storeIdsOf } from '../config/config.ts'
 import { conflict, Failure } from '../errors.ts'
 import { createIds } from '../ids.ts'
 import { createLog } from '../log.ts'
@@ -88,7 +88,7 @@ async function begin(
     // A start of the service makes this check too: an older copy of the file must not be moved as if it were the newest.
     const marker = openMarker(databaseFileOf(config.dataDir))
     const log = createLog({ level: 'error', write: () => undefined })
-    await recogniseRestore({ db: file, marker, now, newId, log, stores: config.stores })
+    await recogniseRestore({ db: file, marker, now, newId, log, storeIds: storeIdsOf(config) })
   }
   const move: EngineMove = { ...names, side: 'file', doneAt: known?.doneAt ?? null }
   if (move.doneAt === null) await file.commit([setEngineMove(move, now())])

@@ -5,7 +5,7 @@
  */
 import { existsSync } from 'node:fs'
 import path from 'node:path'
-import type { Config } from '../config/config.ts'
+import { type Config, storeIdsOf } from '../config/config.ts'
 import { Failure, messageOf, systemFailure } from '../errors.ts'
 import type { Log } from '../log.ts'
 import { databaseFileOf } from '../storage/data-folder.ts'
@@ -113,7 +113,7 @@ async function backUp({ config, now, log }: FirstStartParts, version: string, be
     if (!epoch) return undefined
     const { next } = await checkKeys(config, db)
     const key = (next && config.nextKeyEncryptionKey()) || config.keyEncryptionKey
-    const facts = { madeAt: now(), epoch: epoch.epoch, stores: config.stores.map(({ id }) => id) }
+    const facts = { madeAt: now(), epoch: epoch.epoch, stores: storeIdsOf(config) }
     const folder = backupFolder(config)
     const { file } = await makeBackup({ database: databaseFileOf(config.dataDir), folder }, facts, key)
     log.info('upgrade.backed_up', { before, after: version, file, durationMs: now() - facts.madeAt })

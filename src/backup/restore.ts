@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { existsSync, linkSync, renameSync, rmSync } from 'node:fs'
 import path from 'node:path'
 import Connection from 'better-sqlite3'
-import { type Config, loadConfig, readSecretFile } from '../config/config.ts'
+import { type Config, loadConfig, readSecretFile, storeIdsOf } from '../config/config.ts'
 import { conflict, Failure } from '../errors.ts'
 import { createIds } from '../ids.ts'
 import { noteRestore } from '../reconciliation/restore.ts'
@@ -82,10 +82,11 @@ function pathOf(config: Config, backup: string): string {
 }
 
 /** Requires the stores of the backup: purchase keys are derived from store ids, and other ids would buy everything again. */
-function assertStores({ stores }: Config, configFile: string, header: BackupHeader): void {
-  const missing = header.stores.filter((id) => !stores.some((store) => store.id === id))
+function assertStores(config: Config, configFile: string, header: BackupHeader): void {
+  const known = storeIdsOf(config)
+  const missing = header.stores.filter((id) => !known.includes(id))
   if (missing.length === 0) return
-  const message = `the backup has orders of ${missing.join(', ')}, and ${configFile} has no store of that id: put it back as stores[].id`
+  const message = `the backup has orders of ${missing.join(', ')}, and ${configFile} has no store of that id: put it back as stores[].id, or into identity.stores if the store was removed`
   throw conflict('other_stores', message)
 }
 

@@ -219,6 +219,15 @@ export interface Config extends Omit<Settings, 'stores'>, ProcessConfig {
   alertAddresses: ReadonlyMap<string, ChannelAddress>
 }
 
+/** Returns the permanent ids of all stores that there ever were: orders at the supplier carry them, and backups name them. */
+export const storeIdsOf = ({ stores, identity }: StoreIds): string[] => [
+  ...new Set([...(identity?.stores ?? []), ...stores.map(({ id }) => id)]),
+]
+export interface StoreIds {
+  stores: readonly { id: string }[]
+  identity?: { stores: readonly string[] }
+}
+
 /** Where each secret is read from: the variable, the file that the variable with `_FILE` names, or a file in `secrets`. */
 export const SECRETS = {
   apiKey: { variable: 'QUAYSIDE_API_KEY', file: 'api-key' },

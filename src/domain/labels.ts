@@ -365,6 +365,7 @@ export const listingReasons = {
   gone: 'gone',
   filtered: 'filtered out',
   unlinked: 'not linked',
+  paused: 'store paused',
   ignored: 'ignored',
   refused: 'refused',
   unavailable: 'no answer',

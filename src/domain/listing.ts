@@ -41,6 +41,8 @@ export interface StorePolicy {
    * `unpublishGone`: a product is hidden once the supplier no longer sells it. Absent for a store that takes every offer by SKU.
    */
   products?: { create: 'draft' | 'publish' | null; unpublishGone: boolean }
+  /** The store sells nothing: each listing is shown without stock. Absent while it sells, so that it changes no digest. */
+  isPaused?: true
 }
 
 /** Whether a store lists an offer by itself, without a link. */

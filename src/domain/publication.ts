@@ -5,6 +5,7 @@
  *   | ignored                                        | nothing is pushed      | ignored
  *   | its SKU is ambiguous, missing, a duplicate     | 0, at the known price  | held, by that reason
  *   | its offer is gone, filtered out, unlinked      | 0, at the known price  | synced; held if never pushed
+ *   | the store is paused                            | 0, at the known price  | synced; held if never pushed
  *   | it has no price: a cost fault, no rate         | 0, at the known price  | held, by that reason
  *   | the store may sell it under the floor, because | 0, at the known price  | failed, as before
  *   |   it did not take the last push                |                        |
@@ -106,6 +107,10 @@ export function decideListing(match: Match, facts: ListingFacts, policy: StorePo
   }
   if ('detail' in match) {
     return withdrawn({ ...none, state: 'held', reason: match.outcome, detail: match.detail }, facts)
+  }
+  if (policy.isPaused) {
+    const state = known === null && facts.sent === null ? 'held' : 'synced'
+    return withdrawn({ ...none, state, reason: 'paused', detail: 'the store is paused, and sells nothing' }, facts)
   }
   const { offer } = match
   const priced = priceOf(offer, policy.pricing, at)

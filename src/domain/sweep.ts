@@ -56,8 +56,8 @@ export const isNews = (
 ): boolean => !ordersSeen.includes(order.id) && (!isOver(state) || moneyIsOut(order.status))
 
 /** Whether an order without a purchase was placed for one of our stores. All other orders on the API key are foreign. */
-export const isOurs = (reference: string | undefined, stores: readonly { id: string }[], lengthMax: number): boolean =>
-  reference !== undefined && stores.some(({ id }) => carriesStore(reference, id, lengthMax))
+export const isOurs = (reference: string | undefined, storeIds: readonly string[], lengthMax: number): boolean =>
+  reference !== undefined && storeIds.some((id) => carriesStore(reference, id, lengthMax))
 
 /**
  * Returns from when the nightly sweep reads: thirty days ago, or since the oldest recently written-off purchase was sent.

@@ -167,8 +167,10 @@ export interface Ordering extends Context {
   pace: Pace
   /** Name of this process in leases. */
   owner: string
-  /** The stores that we sell through. A supplier order that carries none of their ids is another client's. */
+  /** The stores that we sell through. */
   stores: readonly OrderingStore[]
+  /** Ids of all stores that there ever were. A supplier order that carries none of them is another client's. */
+  storeIds: readonly string[]
   /** @param store wakes only the queue of this store */
   wake: (worker: WorkerName, store?: string) => void
   /** Counts what a commit has stored, for the hourly counts of `domain/activity`. */

@@ -83,14 +83,14 @@ const ORPHANS_MAX = 3
  * @returns changes for the commit that records the orphans
  */
 export async function freezeForOrphans(ordering: Ordering, fresh: SupplierOrder[]): Promise<Change[]> {
-  const { db, dialect, stores } = ordering
+  const { db, dialect, storeIds } = ordering
   if (await restoreHold(db)) return []
   const now = ordering.now()
   const [[unfrozen], epoch] = await Promise.all([db.query(lastUnfreeze()), currentEpoch(db)])
   const since = Math.max(now - HOUR_MS, unfrozen?.at ?? 0, epoch?.reattachedAt ?? 0)
   const earlier = await db.query(orphansFoundAfter(since))
   const references = [...earlier, ...fresh].map(({ externalOrderId }) => externalOrderId ?? '')
-  return stores.flatMap(({ id }) => {
+  return storeIds.flatMap((id) => {
     const count = references.filter((reference) => carriesStore(reference, id, dialect.externalOrderIdMax)).length
     if (count < ORPHANS_MAX) return []
     const reason = `${count} orders at the supplier, new within an hour, carry references of store ${id} and have no purchase here`

@@ -173,8 +173,8 @@ function readList(ordering: Ordering, from: number) {
 }
 
 /** @returns how many of the orders were placed for our stores */
-async function noteNews({ db, dialect, stores, now }: Ordering, orders: SupplierOrder[]): Promise<number> {
-  const ours = orders.filter((order) => isOurs(order.externalOrderId, stores, dialect.externalOrderIdMax))
+async function noteNews({ db, dialect, storeIds, now }: Ordering, orders: SupplierOrder[]): Promise<number> {
+  const ours = orders.filter((order) => isOurs(order.externalOrderId, storeIds, dialect.externalOrderIdMax))
   if (ours.length === 0) return 0
   const rows = await db.query(purchasesByExternalId(ours.map((order) => order.externalOrderId ?? '')))
   const byReference = new Map(rows.map((row) => [row.externalOrderId, row]))
@@ -290,7 +290,8 @@ type EpochParts = Pick<Context, 'db' | 'now' | 'newId'>
 
 interface StartParts extends EpochParts {
   log: Log
-  stores: readonly { id: string }[]
+  /** Ids of all stores that there ever were. */
+  storeIds: readonly string[]
 }
 
 /**
@@ -373,10 +374,10 @@ export async function recogniseServer(parts: StartParts & { lease: WorkerLease }
 }
 
 /** Returns the first changes of a database that no start has marked yet. */
-async function beginningOf({ db, now, stores }: StartParts): Promise<Change[]> {
+async function beginningOf({ db, now, storeIds }: StartParts): Promise<Change[]> {
   const made = await storesMade(db)
   const begun = setEpoch(firstEpoch, now())
-  if (stores.every(({ id }) => made.includes(id))) return [begun]
+  if (storeIds.every((id) => made.includes(id))) return [begun]
   return [begun, setRestoreHold({ reason: whole.reason, actor: RESTORE_ACTOR, at: now() }, now())]
 }
 
@@ -519,10 +520,10 @@ async function compare(
  * @returns why the database counts as a restore; undefined when it has all of our orders that it should have
  */
 async function lackingCause(ordering: Ordering, unknownFrom: number): Promise<string | undefined> {
-  const { db, dialect, stores } = ordering
+  const { db, dialect, storeIds } = ordering
   const { pages } = readList(ordering, Math.max(0, unknownFrom - PROOF_SKEW_MS))
   for await (const orders of pages) {
-    const ours = orders.filter((order) => isOurs(order.externalOrderId, stores, dialect.externalOrderIdMax))
+    const ours = orders.filter((order) => isOurs(order.externalOrderId, storeIds, dialect.externalOrderIdMax))
     const lacking = await lackingOf(db, ours)
     if (lacking) return `the database is an older copy: it lacks order ${lacking.id}, which was bought for its stores`
     if (ours.length > 0 && isNewestFirst(orders)) return undefined
@@ -558,10 +559,10 @@ function isNewestFirst(orders: readonly SupplierOrder[]): boolean {
  * @returns why the database counts as a restore; undefined when the supplier has no order of its stores
  */
 async function foreignCause(ordering: Ordering): Promise<string | undefined> {
-  const { dialect, stores } = ordering
+  const { dialect, storeIds } = ordering
   const { pages, hidden } = readList(ordering, 0)
   for await (const orders of pages) {
-    const ours = orders.find((order) => isOurs(order.externalOrderId, stores, dialect.externalOrderIdMax))
+    const ours = orders.find((order) => isOurs(order.externalOrderId, storeIds, dialect.externalOrderIdMax))
     if (ours) return `the database is new, and the supplier has order ${ours.id} of its stores`
   }
   const { unreadable, listMax } = hidden

@@ -159,11 +159,11 @@ export interface SweepState {
 /** Compares one page of the supplier's orders with our purchases, and counts the orders. */
 async function comparePage(ordering: Ordering, state: SweepState, orders: SupplierOrder[]): Promise<void> {
   if (orders.length === 0) return
-  const { dialect, stores } = ordering
+  const { dialect, storeIds } = ordering
   const { swept, unseen, suspectFrom } = state
   const known = await compareKnown(ordering, swept, orders)
   const unmatched = orders.filter(({ id }) => !known.has(id))
-  const ours = unmatched.filter((order) => isOurs(order.externalOrderId, stores, dialect.externalOrderIdMax))
+  const ours = unmatched.filter((order) => isOurs(order.externalOrderId, storeIds, dialect.externalOrderIdMax))
   const orphans = await recordOrphans(ordering, swept.id, ours)
   for (const { id } of orders) unseen.delete(id)
   swept.orders += orders.length

@@ -1,13 +1,12 @@
 /** What purchase keys are derived from, noted in the configuration file: without it a lost database could not be recognised. */
 import { statSync } from 'node:fs'
-import { type Config, readJson } from '../config/config.ts'
+import { type Config, readJson, storeIdsOf } from '../config/config.ts'
 import { Failure, messageOf } from '../errors.ts'
 import { replaceText } from '../storage/files.ts'
 
 /** Returns the permanent ids of all stores that there ever were, in the order in which they came. */
 export function identityOf({ identity, stores, supplier }: Pick<Config, 'identity' | 'stores' | 'supplier'>) {
-  const ids = new Set([...identity.stores, ...stores.map(({ id }) => id)])
-  return { supplier: supplier.baseUrl, stores: [...ids] }
+  return { supplier: supplier.baseUrl, stores: storeIdsOf({ identity, stores }) }
 }
 
 /**

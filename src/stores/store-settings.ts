@@ -117,6 +117,11 @@ export const everyStore = {
    * that is older than the page.
    */
   deliver: z.enum(keyWays).optional(),
+  /**
+   * `on`: the store sells. `paused`: it sells nothing, and orders are still taken and bought. `off`: it is not live yet, so nothing
+   * is written to it, and no order of it is read or taken.
+   */
+  selling: z.enum(['on', 'paused', 'off']).default('on'),
   ...sellingShape,
 }
 
@@ -204,13 +209,14 @@ function rateFaults(rates: RatesSettings): FieldFault[] {
 
 /** Returns the policy of a store whose settings have no faults. */
 export const storePolicy = (
-  store: SellingSettings & Partial<Pick<ShopSettings, 'create' | 'whenGone'>>,
+  store: SellingSettings & Partial<Pick<ShopSettings, 'create' | 'whenGone'> & { selling: string }>,
   rates: RatesSettings,
   supplierCurrency: string,
 ): StorePolicy => ({
   pricing: pricingPolicy({ currency: store.currency ?? supplierCurrency, pricing: store.pricing }, rates),
   stock: store.stock,
   filter: filterOf(store.listings, supplierCurrency),
+  ...(store.selling === 'paused' && { isPaused: true as const }),
   ...(store.create !== undefined && {
     products: { create: store.create, unpublishGone: store.whenGone === 'unpublish' },
   }),

@@ -1,6 +1,7 @@
 /** A database that was lost with its disk: the service goes on with a new one, on the same stores. */
 import { describe, expect, test } from 'vitest'
 import type { Dialect } from '../../src/dialect/dialect.ts'
+import { externalOrderId } from '../../src/domain/purchase-keys.ts'
 import { Failure } from '../../src/errors.ts'
 import { unfreeze } from '../../src/ordering/actions.ts'
 import { sweep } from '../../src/reconciliation/sweep.ts'
@@ -66,6 +67,25 @@ describe('a new database', () => {
     // The store got the keys of 1001 from both databases: they are the same keys of the same line.
     expect(app.sandbox.world.report().charges).toHaveLength(3)
     expect(new Set(app.shop.keys().get('1001/1')).size).toBe(1)
+  })
+
+  test('knows what the lost one has bought for a store that was removed since', async () => {
+    const removed = 'gone-ef56gh78'
+    const world = await openRestoreWorld({ removed: [removed] })
+    const { app, lose, pass } = world
+    const { productId, sku } = await app.offer()
+    const name = { store: removed, reference: '1001', line: '1', part: 1, generation: 1 }
+    const reference = externalOrderId(name, app.dialect.externalOrderIdMax)
+    app.sandbox.world.orders.place(reference, reference, { productId, quantity: 1, externalOrderId: reference })
+    // The store that is left was made with the new database, so the removed one alone can tell.
+    await lose([STORE])
+    expect(await currentFreeze(app.db)).toMatchObject({ reason: expect.stringContaining('the database is new') })
+    await pass(REATTACHED, 30 * SECOND)
+    expect(await currentEpoch(app.db)).toMatchObject({ epoch: 2 })
+    expect(await app.alerts()).toContain('restored')
+    await world.handIn('1002', [{ sku }])
+    await pass(REATTACHED, 30 * SECOND)
+    expect(app.sent, 'nothing is bought before a person has looked').toEqual([])
   })
 
   test('leaves no unit of a line out that the lost one had bought in two orders, the second for what the first fell short of', async () => {

@@ -47,7 +47,14 @@ const ofShop = { create: 'draft', whenGone: 'keep', delayMinutes: 1, growth: 'as
 const ALL = {
   supplier: { baseUrl: 'https://supplier.example/v1', dialect: 'reseller-v1.1' },
   stores: [
-    { id: 'main-k3j9x2p7', kind: 'backend', name: 'Main', callbackUrl: 'https://shop.example/', ...selling },
+    {
+      id: 'main-k3j9x2p7',
+      kind: 'backend',
+      name: 'Main',
+      callbackUrl: 'https://shop.example/',
+      selling: 'paused',
+      ...selling,
+    },
     {
       id: 'woo-k3j9x2p7',
       kind: 'woocommerce',
@@ -107,6 +114,7 @@ const ALL = {
     diskFreeMb: 500,
   },
   logLevel: 'info',
+  identity: { supplier: 'https://supplier.example/v1', stores: ['gone-k3j9x2p7'] },
 }
 
 const ODD: Record<string, unknown> = {

@@ -145,6 +145,18 @@ describe('the table', () => {
     expect(decideListing(match, given, policy, TEST_NOW)).toMatchObject({ state, content: wanted, push })
   })
 
+  test('a paused store sells nothing: what it has loses its stock, and nothing new is listed', () => {
+    const paused = { ...policy, isPaused: true as const }
+    const decided = (given: ListingFacts) => decideListing(matched(), given, paused, TEST_NOW)
+    expect(decided(facts())).toMatchObject({ state: 'synced', reason: 'paused', content: content(none), push: true })
+    expect(decided(facts({ known: content(none) }))).toMatchObject({ state: 'synced', push: false })
+    expect(decided(never)).toMatchObject({ state: 'held', reason: 'paused', content: null, push: false })
+    expect(decideListing(matched(), facts({ known: content(none) }), policy, TEST_NOW)).toMatchObject({
+      content: content(),
+      push: true,
+    })
+  })
+
   test('a store that changed its currency gets the new price, which no percentage compares', () => {
     const dollars = sellingPolicy({ currency: 'USD', rates: [{ from: 'EUR', to: 'USD', rate: '150' }] })
     const decision = decideListing(matched(), facts(), dollars, TEST_NOW)

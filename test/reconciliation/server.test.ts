@@ -21,7 +21,7 @@ async function begin(url: string) {
   const lease = await db.elect({ owner: 'test', monotonic: () => performance.now(), signal, log })
   if (!lease) throw new Error('there is another worker')
   const newId = createIds(now, randomBytes)
-  const wasPutBack = await recogniseServer({ db, lease, now, newId, log, stores: [] })
+  const wasPutBack = await recogniseServer({ db, lease, now, newId, log, storeIds: [] })
   const epoch = await currentEpoch(db)
   const hold = await restoreHold(db)
   await db.commit([clearRestoreHold()])

@@ -65,6 +65,8 @@ export interface ApiOptions extends TestAppOptions {
   isDemo?: boolean
   /** Names of stores, by their ids (default: the ids). */
   storeNames?: Record<string, string>
+  /** Settings of every store. */
+  storeSettings?: object
   /** Whether it is a fresh installation, to which no store is connected yet. */
   isFresh?: boolean
   /** Settings of alerts. */
@@ -102,6 +104,7 @@ export async function openApi(given: ApiOptions = {}) {
     isDemo = true,
     isFresh = false,
     storeNames = {},
+    storeSettings = {},
     alerts = {},
     alertAddresses = {},
     home = 'file',
@@ -131,7 +134,7 @@ export async function openApi(given: ApiOptions = {}) {
     QUAYSIDE_API_KEY: 'sk_test_0123456789abcdef',
     QUAYSIDE_KEY_ENCRYPTION_KEY: randomBytes(32).toString('base64'),
   }
-  const files = configFile(app.sandbox.baseUrl, isFresh ? null : storeNames, alerts)
+  const files = configFile(app.sandbox.baseUrl, isFresh ? null : storeNames, { alerts, storeSettings })
   let config = loadConfig(files, env)
   if (home === 'database') {
     const secrets = new Map([['api-key', config.apiKey]])
@@ -316,7 +319,11 @@ export async function openApi(given: ApiOptions = {}) {
   }
 }
 
-function configFile(baseUrl: string, names: Record<string, string> | null, alerts: object): string {
+function configFile(
+  baseUrl: string,
+  names: Record<string, string> | null,
+  given: Pick<ApiOptions, 'alerts' | 'storeSettings'>,
+): string {
   const folder = mkdtempSync(join(tmpdir(), 'quayside-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   const stores = (names ? [STORE, OTHER_STORE] : []).map((id) => ({
@@ -324,8 +331,9 @@ function configFile(baseUrl: string, names: Record<string, string> | null, alert
     kind: 'backend',
     name: names?.[id] ?? id,
     callbackUrl: 'http://127.0.0.1:9/',
+    ...given.storeSettings,
   }))
   const file = join(folder, 'quayside.json')
-  writeFileSync(file, JSON.stringify({ supplier: { baseUrl }, stores, alerts }))
+  writeFileSync(file, JSON.stringify({ supplier: { baseUrl }, stores, alerts: given.alerts }))
   return file
 }

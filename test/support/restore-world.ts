@@ -49,8 +49,8 @@ export async function openRestoreWorld(options: TestAppOptions = {}) {
   const { newId, log } = app.ordering
   const keys = await db.query(build.select().from(dataKeys))
   /** The stores of the first database are as new as itself. */
-  let stores: readonly { id: string }[] = []
-  await recogniseRestore({ db, marker, now, newId, log, stores })
+  let storeIds: readonly string[] = []
+  await recogniseRestore({ db, marker, now, newId, log, storeIds })
 
   const swap = (bytes: Buffer): void => {
     connection = new Connection(bytes)
@@ -60,7 +60,7 @@ export async function openRestoreWorld(options: TestAppOptions = {}) {
   }
   /** A new process, on whatever database is there, as after a start. */
   const start = async (): Promise<boolean> => {
-    const recognised = await recogniseRestore({ db, marker, now, newId, log, stores })
+    const recognised = await recogniseRestore({ db, marker, now, newId, log, storeIds })
     await app.restart()
     // The service reads the catalogue at its start, and a backup may be older than the first reading.
     const [offers] = await db.query(countOffers())
@@ -135,7 +135,7 @@ export async function openRestoreWorld(options: TestAppOptions = {}) {
       current = engine(connection)
       await db.commit([{ statement: build.insert(dataKeys).values(keys), rows: keys.length }])
       await db.commit([setStoresMade(made, now())])
-      stores = app.ordering.stores
+      storeIds = app.ordering.storeIds
       await start()
     },
     /** What the store hands in: the same again is the same order. */

@@ -22,6 +22,8 @@ interface ShopAppOptions extends Pick<TestAppOptions, 'marker' | 'keyPagesAt' | 
   products?: Partial<NonNullable<StorePolicy['products']>>
   selling?: Parameters<typeof sellingPolicy>[0]
   delayMinutes?: number
+  /** Whether the shop is live (default: it is). */
+  isLive?: boolean
   database?: Database
 }
 
@@ -31,7 +33,7 @@ type ShopOptions = Omit<ShopAppOptions, 'marker' | 'database' | 'keyPagesAt' | '
 
 /** A running shop, and what makes a Quayside sell in it. */
 export async function besideShop(options: ShopOptions = {}) {
-  const { settings = {}, products = {}, selling = {}, delayMinutes = 0 } = options
+  const { settings = {}, products = {}, selling = {}, delayMinutes = 0, isLive = true } = options
   const clock = { now: (): number => TEST_NOW }
   const running = await startWooCommerceShop({ now: () => clock.now() })
   onTestFinished(() => running.close())
@@ -40,7 +42,7 @@ export async function besideShop(options: ShopOptions = {}) {
   const beside: NonNullable<TestAppOptions['beside']> = ({ now, newId }) => {
     clock.now = now
     return {
-      store: { id: SHOP, policy, delayMinutes },
+      store: { id: SHOP, policy, delayMinutes, ...(!isLive && { selling: 'off' as const }) },
       adapter: wooCommerceStore({
         url: running.url,
         credentials: { key: new Secret(wooKey.key), secret: new Secret(wooKey.secret) },

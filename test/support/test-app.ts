@@ -54,6 +54,8 @@ export interface TestAppOptions {
   random?: () => number
   /** The key that Quayside presents. */
   apiKey?: string
+  /** Ids of stores that were removed. */
+  removed?: string[]
   /** A second store beside the demo store. */
   beside?: (needs: { now: () => number; newId: () => string }) => {
     store: RuntimeParts['stores'][number]
@@ -144,6 +146,7 @@ export async function openTestApp(options: TestAppOptions = {}) {
       ...(options.keyPagesAt !== undefined && { keyPagesAt: options.keyPagesAt }),
       stores: [{ id: STORE, policy: sellingPolicy() }, ...(beside ? [beside.store] : [])],
       storeOf: (id) => (id === STORE ? store : id === beside?.store.id ? beside.adapter : undefined),
+      ...(options.removed && { storeIds: [STORE, ...options.removed] }),
       onSend: (request) => void sent.push(request),
     })
   let current = await openProcess('test')

@@ -320,12 +320,16 @@ export function orderOperations(context: ApiContext) {
       answer: Order,
       success: { 202: 'Taken and stored; buying continues from here', 200: 'The same order was here before' },
       failures: {
-        409: '`reference_reused`: another order has this reference; `ambiguous_sku`',
+        409: '`reference_reused`: another order has this reference; `ambiguous_sku`; `store_off`',
         422: '`no_known_sku`: no line is one of the listings',
       },
       async handle({ caller, body }) {
         const input = orderInput(body)
         const store = configuredStore(context, storeOf(caller))
+        if (store.selling === 'off') {
+          const message = `the store ${store.id} is not live yet, so no order of it is taken: switch it on first`
+          throw new Failure('conflict', message, { reason: 'store_off' })
+        }
         const { orderId, created } = await takeOrder(ordering, store.id, input, orderDigest(input))
         return created
           ? { status: 202, data: await viewTaken(ordering, created, shown(caller)) }

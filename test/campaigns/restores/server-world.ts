@@ -121,7 +121,7 @@ export async function openServerWorld(server: Server, name: string, given: TestA
   time = now
   const { newId, log } = app.ordering
   /** The stores of the first database are as new as itself. */
-  const beginning = { db: database, now, newId, log, stores: [] }
+  const beginning = { db: database, now, newId, log, storeIds: [] }
   await recogniseRestore({ ...beginning, marker: openMarker(file) })
   /** Requests to buy that left before the newest orders were compared. */
   let early = 0

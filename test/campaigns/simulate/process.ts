@@ -151,7 +151,7 @@ export async function startProcess(parts: ProcessParts, fresh: boolean): Promise
   }
   if (fresh) {
     // Its only store was made with its database.
-    await recogniseRestore({ db, marker: parts.marker, now, newId, log, stores: [] })
+    await recogniseRestore({ db, marker: parts.marker, now, newId, log, storeIds: [] })
     await runtime.resume()
   }
   repeat(every.balanceMs, 'balance.unread', ordering.checkBalance)
