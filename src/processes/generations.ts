@@ -12,9 +12,9 @@
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Config } from './config/config.ts'
-import { Failure, settingsChanging } from './errors.ts'
-import type { Operation } from './http/operation.ts'
+import type { Config } from '../config/config.ts'
+import { Failure, settingsChanging } from '../errors.ts'
+import type { Operation } from '../http/operation.ts'
 
 export interface Generation {
   config: Config
