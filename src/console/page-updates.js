@@ -78,6 +78,8 @@ if (live) {
 
 document.addEventListener('htmx:beforeSwap', ({ detail }) => {
   const part = detail.target
+  // What follows typing is never older than what was typed.
+  if (part.id === 'preview') return
   if (part.contains(document.activeElement) || part.querySelector('details[open]')) detail.shouldSwap = false
 })
 

@@ -17,6 +17,7 @@ import { ordersPage } from './orders.ts'
 import { overviewPage } from './overview.ts'
 import type { Page } from './page.ts'
 import { peoplePage } from './people.ts'
+import { pricesPage } from './prices.ts'
 import { heldPurchasesPage, reviewsPage } from './purchases.ts'
 import { reviewPage } from './review.ts'
 import { searchPage } from './search.ts'
@@ -41,6 +42,7 @@ const pages: readonly Page[] = [
   orderPage,
   listingsPage,
   listingPage,
+  pricesPage,
   storesPage,
   storePage,
   moneyPage,
