@@ -42,7 +42,7 @@ export interface LineRoom {
 /** Reads how much room a line has for one of its purchases. @returns undefined for an order whose units are not on record */
 export async function roomFor(
   { db }: { db: Database },
-  { purchase, name }: Pick<Loaded, 'purchase' | 'name'>,
+  { purchase, name }: Omit<Loaded, 'keys'>,
 ): Promise<LineRoom | undefined> {
   const { id, orderId, lineId } = purchase
   const [all, keys, units, entitlement] = await Promise.all([
