@@ -15,9 +15,13 @@ import {
   spoilAnswers,
 } from './support/canaries/life.ts'
 import { quoteKeys, quotesArrive } from './support/canaries/quoted-keys.ts'
+import { isNeeded } from './support/needs.ts'
 import { until } from './support/service-process.ts'
 
-describe('a secret', { timeout: 240_000 }, () => {
+const runs = isNeeded('campaigns')
+const needs = runs ? '' : ' (skipped: a minute of real processes, which .ci/run runs)'
+
+describe.runIf(runs)(`a secret${needs}`, { timeout: 240_000 }, () => {
   let installation: CanaryInstallation
   let harvest: Harvest
   beforeAll(async () => {

@@ -1,4 +1,7 @@
-/** An order that its shop changed after the backup: what was bought for the change is found, and not bought again. */
+/**
+ * An order that its shop changed after the backup: what was bought for the change is found, and not bought again. Hours of two shops
+ * pass in each test, so they run where they are asked for.
+ */
 import { describe, expect, test } from 'vitest'
 import { externalOrderId as nameAtSupplier } from '../../src/domain/purchase-keys.ts'
 import { retryPurchase, unfreeze } from '../../src/ordering/actions.ts'
@@ -6,10 +9,13 @@ import { viewOrder } from '../../src/ordering/order-view.ts'
 import { takeByHand } from '../../src/ordering/shop-orders.ts'
 import { currentFreeze } from '../../src/storage/freezes.ts'
 import { storeOrderByReference } from '../../src/storage/store-orders.ts'
+import { isNeeded } from '../support/needs.ts'
 import { openRestoreWorld } from '../support/restore-world.ts'
 import { openRestoredShop } from '../support/restored-shop.ts'
 import { SHOP } from '../support/shopify-app.ts'
 import { defaultDialect, first, STORE, type TestApp } from '../support/test-app.ts'
+
+const runs = isNeeded('campaigns')
 
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
@@ -49,7 +55,7 @@ async function restoreLate(shop: Shop, backup: Buffer): Promise<void> {
   await shop.pass(30 * MINUTE)
 }
 
-describe('a line that grew after the backup', () => {
+describe.runIf(runs)('a line that grew after the backup', () => {
   /** One unit in the backup; since then one more was bought, and then another one. */
   async function growTwice(options: Parameters<typeof openRestoredShop>[0] = {}) {
     const shop = await openRestoredShop(options)
@@ -139,22 +145,25 @@ describe('a line that grew after the backup', () => {
   })
 })
 
-test('units that were added after the backup and not bought yet are bought after the restore, also where other orders changed since', async () => {
-  const shop = await openRestoredShop()
-  const reference = shop.buys(1)
-  await shop.pass(3 * MINUTE)
-  const backup = shop.backUp()
-  shop.raises(reference, 0, 2)
-  for (let order = 0; order < 3; order += 1) {
-    shop.app.move(HOUR)
-    shop.buys(1)
-  }
-  await restoreLate(shop, backup)
-  expect(shop.keysIn(reference)).toHaveLength(2)
-  expect(shop.unitsBought()).toBe(5)
-})
+test.runIf(runs)(
+  'units that were added after the backup and not bought yet are bought after the restore, also where other orders changed since',
+  async () => {
+    const shop = await openRestoredShop()
+    const reference = shop.buys(1)
+    await shop.pass(3 * MINUTE)
+    const backup = shop.backUp()
+    shop.raises(reference, 0, 2)
+    for (let order = 0; order < 3; order += 1) {
+      shop.app.move(HOUR)
+      shop.buys(1)
+    }
+    await restoreLate(shop, backup)
+    expect(shop.keysIn(reference)).toHaveLength(2)
+    expect(shop.unitsBought()).toBe(5)
+  },
+)
 
-describe('a purchase of which units were refunded after the backup, and the rest bought', () => {
+describe.runIf(runs)('a purchase of which units were refunded after the backup, and the rest bought', () => {
   /** Three units planned in the backup; since then one was refunded, and two were bought. */
   async function refundOne(options: Parameters<typeof openRestoredShop>[0] = {}) {
     const shop = await openRestoredShop({ delayMinutes: 10, ...options })
@@ -202,54 +211,64 @@ describe('a purchase of which units were refunded after the backup, and the rest
   })
 })
 
-test('an order for a part that its line does not have here is found as that part, also where its reference hides the number', async () => {
-  const short = { ...dialect, externalOrderIdMax: 64 }
-  const world = await openRestoreWorld({ dialect: short })
-  const { app } = world
-  const { sku, productId } = await app.offer()
-  const reference = `order-${'1'.repeat(60)}`
-  const { orderId } = await world.handIn(reference, [{ sku }])
-  await world.pass(MINUTE, 10_000)
-  const name = { store: STORE, reference, line: '1', part: 3, generation: 2 }
-  const externalOrderId = nameAtSupplier(name, short.externalOrderIdMax)
-  expect(externalOrderId).toContain('~')
-  app.sandbox.world.orders.place('beside', 'beside', { productId, quantity: 1, externalOrderId })
-  await world.restore(world.backUp())
-  await world.pass(30 * MINUTE, MINUTE)
-  const rows = await app.purchases(orderId)
-  expect(rows).toMatchObject([
-    { part: 1, generation: 1, quantity: 1, state: 'fulfilled' },
-    { part: 3, generation: 2, quantity: 1, externalOrderId },
-  ])
-  // No customer ordered these units: their keys stay here.
-  expect(app.shop.keys().get(`${reference}/1`)).toHaveLength(1)
-  expect(await currentFreeze(app.db)).toBeUndefined()
-})
+test.runIf(runs)(
+  'an order for a part that its line does not have here is found as that part, also where its reference hides the number',
+  async () => {
+    const short = { ...dialect, externalOrderIdMax: 64 }
+    const world = await openRestoreWorld({ dialect: short })
+    const { app } = world
+    const { sku, productId } = await app.offer()
+    const reference = `order-${'1'.repeat(60)}`
+    const { orderId } = await world.handIn(reference, [{ sku }])
+    await world.pass(MINUTE, 10_000)
+    const name = { store: STORE, reference, line: '1', part: 3, generation: 2 }
+    const externalOrderId = nameAtSupplier(name, short.externalOrderIdMax)
+    expect(externalOrderId).toContain('~')
+    app.sandbox.world.orders.place('beside', 'beside', { productId, quantity: 1, externalOrderId })
+    await world.restore(world.backUp())
+    await world.pass(30 * MINUTE, MINUTE)
+    const rows = await app.purchases(orderId)
+    expect(rows).toMatchObject([
+      { part: 1, generation: 1, quantity: 1, state: 'fulfilled' },
+      { part: 3, generation: 2, quantity: 1, externalOrderId },
+    ])
+    // No customer ordered these units: their keys stay here.
+    expect(app.shop.keys().get(`${reference}/1`)).toHaveLength(1)
+    expect(await currentFreeze(app.db)).toBeUndefined()
+  },
+)
 
-test('a part that fails once more after the restore, where the lost database had given up the money of its first attempt, is bought by a person and by no tag', async () => {
-  const shop = await openRestoredShop()
-  const { app, shop: shopify } = shop
-  app.sandbox.faults.add({ fault: 'failed-order', times: 2 })
-  const reference = shop.buys(1)
-  await shop.pass(5 * MINUTE)
-  expect(await purchasesOf(shop, reference)).toEqual(['1.1 1 failed'])
-  const backup = shop.backUp()
-  shopify.tag(reference, 'quayside-retry')
-  await shop.pass(5 * MINUTE)
-  expect(await purchasesOf(shop, reference)).toEqual(['1.1 1 failed', '1.2 1 failed'])
-  await restoreLate(shop, backup)
-  expect(await purchasesOf(shop, reference)).toEqual(['1.1 1 failed', '1.2 1 failed'])
+test.runIf(runs)(
+  'a part that fails once more after the restore, where the lost database had given up the money of its first attempt, is bought by a person and by no tag',
+  async () => {
+    const shop = await openRestoredShop()
+    const { app, shop: shopify } = shop
+    app.sandbox.faults.add({ fault: 'failed-order', times: 2 })
+    const reference = shop.buys(1)
+    await shop.pass(5 * MINUTE)
+    expect(await purchasesOf(shop, reference)).toEqual(['1.1 1 failed'])
+    const backup = shop.backUp()
+    shopify.tag(reference, 'quayside-retry')
+    await shop.pass(5 * MINUTE)
+    expect(await purchasesOf(shop, reference)).toEqual(['1.1 1 failed', '1.2 1 failed'])
+    await restoreLate(shop, backup)
+    expect(await purchasesOf(shop, reference)).toEqual(['1.1 1 failed', '1.2 1 failed'])
 
-  shopify.tag(reference, 'quayside-retry')
-  await shop.pass(10 * MINUTE)
-  expect(await purchasesOf(shop, reference)).toEqual(['1.1 1 failed', '1.2 1 failed'])
-  const order = first(await app.db.query(storeOrderByReference(SHOP, reference)))
-  const { id = '' } = (await app.purchases(order.id)).at(-1) ?? {}
-  expect(await shop.alertsAbout(reference)).toEqual([expect.stringContaining(`quayside purchases retry ${id}`)])
-  expect(await app.alerts()).not.toContain('poisoned')
+    shopify.tag(reference, 'quayside-retry')
+    await shop.pass(10 * MINUTE)
+    expect(await purchasesOf(shop, reference)).toEqual(['1.1 1 failed', '1.2 1 failed'])
+    const order = first(await app.db.query(storeOrderByReference(SHOP, reference)))
+    const { id = '' } = (await app.purchases(order.id)).at(-1) ?? {}
+    expect(await shop.alertsAbout(reference)).toEqual([expect.stringContaining(`quayside purchases retry ${id}`)])
+    expect(await app.alerts()).not.toContain('poisoned')
 
-  await retryPurchase(app.ordering, id, 'ann')
-  await shop.pass(10 * MINUTE)
-  expect(await purchasesOf(shop, reference)).toEqual(['1.1 1 failed', '1.2 1 failed', '1.3 1 fulfilled'])
-  expect((await app.purchases(order.id)).map(({ writtenOffAt }) => writtenOffAt !== null)).toEqual([true, true, false])
-})
+    await retryPurchase(app.ordering, id, 'ann')
+    await shop.pass(10 * MINUTE)
+    expect(await purchasesOf(shop, reference)).toEqual(['1.1 1 failed', '1.2 1 failed', '1.3 1 fulfilled'])
+    expect((await app.purchases(order.id)).map(({ writtenOffAt }) => writtenOffAt !== null)).toEqual([
+      true,
+      true,
+      false,
+    ])
+  },
+)

@@ -30,9 +30,9 @@ function hunt({
   })
 }
 
-/** Runs a test file on the program with a mistake in it, until a test fails. @returns the exit code, and what the runner wrote */
-const testedWith = (mistake: string, file: string) =>
-  spawnSync(process.execPath, [VITEST, 'run', '--bail=1', file], {
+/** Runs tests on the program with a mistake in it, until one fails. @returns the exit code, and what the runner wrote */
+const testedWith = ({ name: mistake, foundBy = '', title }: Mistake) =>
+  spawnSync(process.execPath, [VITEST, 'run', '--bail=1', foundBy, ...(title ? ['-t', title] : [])], {
     cwd: ROOT,
     env: { ...process.env, QUAYSIDE_MISTAKE: mistake, NO_COLOR: '1' },
     encoding: 'utf8',
@@ -53,8 +53,8 @@ describe.runIf(runs)(`a seeded mistake${needs}`, { timeout: 1_200_000 }, () => {
   test.each(mistakes.filter((mistake) => mistake.foundBy !== undefined && isFindable(mistake)))(
     '$name is found by $foundBy',
     { retry: 1 },
-    ({ name, foundBy }) => {
-      const { status, stdout } = testedWith(name, foundBy ?? '')
+    (mistake) => {
+      const { status, stdout } = testedWith(mistake)
       expect(status).toBe(1)
       expect(stdout).toMatch(/Tests +\d+ failed/)
     },

@@ -7,9 +7,9 @@ import { isNeeded } from '../support/needs.ts'
 
 const STORY = path.join(import.meta.dirname, './story.ts')
 
-/** Runs `npm run demo` with these arguments to its end. */
-async function played(...args: string[]) {
-  const child = spawn(process.execPath, [STORY, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
+/** Plays the story with these arguments to its end. @param command what `npm run demo` runs, or that itself */
+async function played(args: string[], [program, ...first]: [string, ...string[]] = [process.execPath, STORY]) {
+  const child = spawn(program, [...first, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
   onTestFinished(() => void child.kill('SIGKILL'))
   const ended = new Promise<number | null>((resolve) => child.once('close', resolve))
   const [stdout, stderr, code] = await Promise.all([text(child.stdout), text(child.stderr), ended])
@@ -23,7 +23,7 @@ test.skipIf(!runs).each(['backend', 'woocommerce', 'shopify'])(
   `the story of a store of the kind %s has every key once, where its customer sees it, and every charge once${needs}`,
   { timeout: 240_000 },
   async (kind) => {
-    const { stdout, code } = await played('--store', kind)
+    const { stdout, code } = await played(['--store', kind])
     const lines = stdout.trimEnd().split('\n')
     expect(JSON.parse(lines.at(-1) ?? ''), stdout).toEqual({
       orders: 3,
@@ -40,10 +40,10 @@ test.skipIf(!runs).each(['backend', 'woocommerce', 'shopify'])(
 )
 
 test('the help of the demo names the stores, and a store that there is none of is answered with it', async () => {
-  const help = await played('--help')
+  const help = await played(['--help'], ['npm', 'run', '-s', 'demo', '--'])
   expect(help).toMatchObject({ code: 0, stdout: expect.stringContaining('--store backend|woocommerce|shopify') })
   expect(widest(help.stdout)).toBeLessThanOrEqual(80)
-  const unknown = await played('--store', 'magento')
+  const unknown = await played(['--store', 'magento'])
   expect(unknown).toMatchObject({ code: 2, stdout: '' })
   expect(unknown.stderr).toContain(`there is no story of a store called magento\n\n${help.stdout}`)
 })
