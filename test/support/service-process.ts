@@ -7,9 +7,9 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { TestContext } from 'vitest'
-import { loadConfig } from '../../src/config/config.ts'
 import { DEMO_STORE, keepSecret, writeDemoConfig } from '../../src/demo/files.ts'
 import { openSetUp } from '../../src/installation.ts'
+import { readConfig } from '../../src/settings/stored.ts'
 import type { Database } from '../../src/storage/database.ts'
 import { openForService } from '../../src/storage/database-place.ts'
 import { purchases } from '../../src/storage/schema.ts'
@@ -18,6 +18,7 @@ import { openVault } from '../../src/vault/vault.ts'
 import { checkedService, expectNoFaults, startCheckedSandbox } from './checked-sandbox.ts'
 import { DIALECT, orderEvent, SECRET, signedDelivery, timestampOf } from './delivery.ts'
 import { freePort } from './free-port.ts'
+import { moveSettings } from './move-settings.ts'
 import { isOnPostgres, newPostgresUrl } from './postgres.ts'
 import { startShop } from './recording-store.ts'
 import { addWebhook } from './webhook-server.ts'
@@ -33,12 +34,14 @@ export type Installation = Awaited<ReturnType<typeof openInstallation>>
  * @param settings of a supplier that settles sooner than the usual one
  * @param more settings of the configuration
  * @param secrets further ones, by the names of their files
+ * @param home where the settings of the installation are
  */
 export async function openInstallation(
   onTestFinished: TestContext['onTestFinished'],
   settings: Partial<typeof DIALECT> = {},
   more: object = {},
   secrets: Record<string, string> = {},
+  home: 'file' | 'database' = 'file',
 ) {
   const folder = mkdtempSync(path.join(tmpdir(), 'quayside-process-'))
   const apiKey = 'sk_test_0123456789abcdef'
@@ -77,14 +80,15 @@ export async function openInstallation(
   })
   /** The database of a service that does not run. */
   async function withDatabase<T>(use: (db: Database) => Promise<T>): Promise<T> {
-    const { db } = await openForService(loadConfig(configFile, {}), { now: Date.now })
+    const { db } = await openForService(await readConfig(configFile, {}), { now: Date.now })
     return use(db).finally(() => db.close())
   }
   await withDatabase(async (db) => {
-    const { keyEncryptionKey } = loadConfig(configFile, {})
+    const { keyEncryptionKey } = await readConfig(configFile, {})
     const vault = await openVault({ database: db, keyEncryptionKey, now: Date.now })
     await addWebhook(db, vault, { path: 'burst', secret: SECRET, createdAt: Date.now() })
   })
+  if (home === 'database') await moveSettings(configFile)
 
   const orderBody = (reference: string, sku: string) =>
     Buffer.from(JSON.stringify({ reference, lines: [{ id: '1', sku, quantity: 1 }] }))

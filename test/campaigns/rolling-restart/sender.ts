@@ -24,9 +24,11 @@ interface Pace {
   ordersPerSecond: number
   /** What the orders are of. */
   skus: readonly string[]
+  /** Called before the first request of an order. */
+  onOrder?: (reference: string) => void
 }
 
-export function startSending({ url, token, deliveriesPerSecond, ordersPerSecond, skus }: Pace) {
+export function startSending({ url, token, deliveriesPerSecond, ordersPerSecond, skus, onOrder }: Pace) {
   const pool = new Pool(url, { connections: 64 })
   const sent: Sent = { deliveries: new Set(), orders: new Set(), answers: {}, longestMs: 0 }
   const open = new Set<Promise<void>>()
@@ -62,6 +64,7 @@ export function startSending({ url, token, deliveriesPerSecond, ordersPerSecond,
 
   async function order(number: number): Promise<void> {
     const reference = `r${number}`
+    onOrder?.(reference)
     const body = JSON.stringify({ reference, lines: [{ id: '1', sku: skus[number % skus.length], quantity: 1 }] })
     const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
     await untilTaken(() => ask('/api/v1/orders', headers, body), '202')
