@@ -74,10 +74,14 @@ export const pricesPage: Page = {
 
 const at = (store: string): string => `/prices?store=${encodeURIComponent(store)}`
 
+/** The kind of prices that is asked for. Its next page is of the same kind. */
+const kindIn = (form: URLSearchParams): string =>
+  form.get('kind') ?? (form.has('skip') ? form.get('shown') : null) ?? 'all'
+
 async function previewOf({ call, form }: Visit, whole: boolean): Promise<Preview> {
   const draft = typed(form)
   const { pricing, rates } = proposed(draft)
-  const [kind, skip] = [form.get('kind') || 'all', Number(form.get('skip') ?? 0)]
+  const [kind, skip] = [kindIn(form), Number(form.get('skip') ?? 0)]
   const path = { store: form.get('store') }
   const asked = call('previewPrices', { path, body: { pricing, rates, whole, kind, skip, limit: whole ? 25 : 10 } })
   return asked.catch((thrown) => Promise.reject(faultsIn(thrown, draft)))
@@ -121,7 +125,7 @@ ${
     title: 'Prices',
     main: html`${undo}${head}
 <div class="facing"><form method="post" action="/prices/preview" id="rules" class="stack" aria-labelledby="rules-h">
-<button class="hide" name="whole" value="1" tabindex="-1" aria-hidden="true">Preview</button>${hidden('store', store.id)}${hidden('base', form.get('base') ?? String(revision))}
+<button class="hide" name="whole" value="1" tabindex="-1" aria-hidden="true">Preview</button>${hidden('store', store.id)}${hidden('base', form.get('base') ?? String(revision))}${hidden('shown', kindIn(form))}
 ${sectionHead('rules-h', 'Rules', html`<span class="small quiet">the nearest rule wins</span>`)}
 <ol class="ladder">${rungPart('products', 'Product', drawn)}${rungPart('categories', 'Category', drawn)}${rungPart('bands', 'Band of cost', drawn)}${storeRung(drawn)}</ol>
 ${forAllPart(drawn)}${ratesPart(drawn)}${capsPart(drawn)}
@@ -305,7 +309,7 @@ function previewPart(drawn: Drawn, { home }: Settings, changes: number): Html {
     if (!isPreviewed)
       return html`<p class="quiet">Change a rule: what it would do to prices is shown here, and nothing is stored.</p>`
     const { changed, whole, items, next, margin } = preview
-    const kind = form.get('kind') || 'all'
+    const kind = kindIn(form)
     const chosen = Object.entries(previewTabs).map(
       ([name, text]) =>
         html`<button form="rules" name="kind" value="${name}"${name === kind && html` aria-current="true"`}>${text} ${grouped(changed[name as keyof typeof changed])}</button>`,
@@ -325,8 +329,8 @@ ${table<ItemOf<'previewPrices'>>({
   columns: [
     [
       'Product',
-      ({ id, name, rule }) =>
-        html`<a href="${listingPath(preview.store, id)}"><bdi>${name}</bdi></a><small><bdi>${rule}</bdi></small>`,
+      ({ id, name, rule, listed }) =>
+        html`${listed ? html`<a href="${listingPath(preview.store, id)}"><bdi>${name}</bdi></a>` : html`<bdi>${name}</bdi>`}<small><bdi>${rule}</bdi></small>`,
     ],
     ['Cost', ({ cost }) => cost ?? '–', 'number'],
     ['Now', ({ now }) => now ?? '–', 'number'],

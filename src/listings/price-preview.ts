@@ -18,6 +18,8 @@ export interface PreviewedListing extends PricePreview {
   id: string
   sku: string
   name: string
+  /** Whether the store has the listing, or begins it next. */
+  listed: boolean
 }
 
 export interface PreviewQuery {
@@ -68,7 +70,7 @@ export async function previewPrices(
       if (!preview.kinds.includes(kind)) continue
       const place = totals.changed[kind] - 1
       if (place < skip || place >= skip + limit) continue
-      listings.push({ ...preview, id: row.variant, sku: row.sku, name: match.offer.name })
+      listings.push({ ...preview, id: row.variant, sku: row.sku, name: match.offer.name, listed: row.version > 0 })
     }
   }
   return { totals, listings }

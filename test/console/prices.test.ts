@@ -78,6 +78,17 @@ describe('the page of prices, without JavaScript,', () => {
     expect((await world.page('admin', '/prices')).text).not.toContain('/prices/undo')
   })
 
+  test('a kind of prices goes on over its pages', async () => {
+    const world = await worldOf()
+    for (let index = 0; index < 30; index += 1) await offer(world, `n${index}`, { name: `Product ${index}` })
+    const { text, words } = await previewed(world, { 'markup.percent': '21', kind: 'higher' })
+    expect(words).toContain('1 to 25 of 32')
+    expect(text, 'a listing that the store does not have yet').not.toContain(`/listings/${STORE}/SKU-n1"`)
+    const second = await world.act('viewer', '/prices/preview', { ...formIn(text, '/prices/preview'), skip: '25' })
+    expect(wordsIn(second.text)).toContain('26 to 32 of 32')
+    expect(second.text).toMatch(/value="higher" aria-current="true"/)
+  })
+
   test('adds and removes rules on each rung', async () => {
     const world = await worldOf()
     let { text } = await world.page('admin', '/prices')

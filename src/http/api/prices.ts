@@ -23,6 +23,7 @@ const PreviewedPrice = view(
     id: z.string(),
     sku: z.string(),
     name: z.string(),
+    listed: z.boolean().describe('False: the store would begin to list it'),
     rung: z.enum(rungs).nullable().describe('Where the rule stands that decides; null: there is no price'),
     rule: z.string().describe('The rule; or why there is no price'),
     currency,
