@@ -3,7 +3,7 @@ import { accessSync, constants, existsSync } from 'node:fs'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createToken, type NewToken } from './access/tokens.ts'
-import type { Config } from './config/config.ts'
+import type { Config, ProcessConfig } from './config/config.ts'
 import { namesInRules } from './domain/pricing-rules.ts'
 import { conflict, Failure, messageOf } from './errors.ts'
 import { createIds } from './ids.ts'
@@ -42,7 +42,7 @@ import { assertKeyOpens, nameOfKey, openVault, parseKey } from './vault/vault.ts
  *   key-encryption key opens the database
  * @throws Failure `invalid` for a malformed key-encryption key, `unavailable` where the data folder cannot be written to
  */
-export async function checkSetUp(config: Config, besideFile = false): Promise<void> {
+export async function checkSetUp(config: ProcessConfig, besideFile = false): Promise<void> {
   parseKey(config.keyEncryptionKey)
   assertWritable(config.dataDir)
   await assertFree(config)
@@ -65,14 +65,14 @@ export async function checkSetUp(config: Config, besideFile = false): Promise<vo
  *
  * @throws Failure `conflict`, reason `database_exists`, where there is a database; other failures as `checkSetUp`
  */
-export async function createDatabase(config: Config, besideFile = false): Promise<{ database: string }> {
+export async function createDatabase(config: ProcessConfig, besideFile = false): Promise<{ database: string }> {
   const database = placeName(config)
   if (await hasDatabase(config)) {
     throw conflict('database_exists', `the database ${database} exists already`)
   }
   await checkSetUp(config, besideFile)
-  const setUp = await setUpOf(config)
-  await setUp.close()
+  const opened = await openOrDiscard(config, Date.now, await discardOf(config))
+  await opened.db.close()
   return { database }
 }
 
@@ -164,7 +164,7 @@ export async function setUpOf(config: Config, made: readonly string[] = []) {
 }
 
 /** Opens the database and its vault. After a failure, discards the database, but never one that another process holds. */
-async function openOrDiscard(config: Config, now: () => number, discard: () => Promise<void>) {
+async function openOrDiscard(config: ProcessConfig, now: () => number, discard: () => Promise<void>) {
   let db: Database | undefined
   try {
     db = await openAlone(config, { now })

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { type Config, storeIdsOf } from '../config/config.ts'
+import { type OwnConfig, storeIdsOf } from '../config/config.ts'
 import { conflict, Failure } from '../errors.ts'
 import { createIds } from '../ids.ts'
 import { createLog } from '../log.ts'
@@ -42,7 +42,7 @@ const newId = createIds(now, randomBytes)
  *   `database_exists` when the server has a database already; reason `database_moved` when the file was moved before;
  *   reason `copy_differs`
  */
-export async function migrateEngine(config: Config, watch: (progress: CopyProgress) => void = () => undefined) {
+export async function migrateEngine(config: OwnConfig, watch: (progress: CopyProgress) => void = () => undefined) {
   const { databaseUrl, dataDir } = config
   if (databaseUrl === null) {
     throw new Failure('invalid', `there is no server to move to: set ${ADDRESS} to the address of its database`)
@@ -79,7 +79,7 @@ export async function migrateEngine(config: Config, watch: (progress: CopyProgre
 
 /** Notes the move in the file, before there is a table on the server. */
 async function begin(
-  config: Config,
+  config: OwnConfig,
   file: Database,
   names: Omit<EngineMove, 'side' | 'doneAt'>,
   known: EngineMove | undefined,
@@ -121,7 +121,7 @@ async function assertOwnCopy(
  *   `database_in_use`, while a process works with the file or with the copy
  * @throws Failure `invalid` where the configuration does not name the server
  */
-export async function putBack(config: Config, { serverGone = false }: { serverGone?: boolean } = {}) {
+export async function putBack(config: OwnConfig, { serverGone = false }: { serverGone?: boolean } = {}) {
   const database = databaseFileOf(config.dataDir)
   const file = openDatabase({ file: database, now, mustExist: true })
   try {
@@ -145,8 +145,11 @@ export async function putBack(config: Config, { serverGone = false }: { serverGo
 /** A running process sends a statement to the database at each tick, at most this much late. */
 const SILENT_MS = 3_000
 
+/** The longest time between two ticks that the settings allow, in seconds: where they are in the copy, it is not known. */
+const TICK_MAX = 60
+
 /** Opens the copy when no process works with it, and keeps every other process out. */
-async function openCopy({ databaseUrl, ordering, dataDir }: Config, move: EngineMove): Promise<Database> {
+async function openCopy({ databaseUrl, ordering, dataDir }: OwnConfig, move: EngineMove): Promise<Database> {
   if (databaseUrl === null) {
     const put = `set ${ADDRESS} to the address of ${move.to} again, so that no service starts there any more`
     throw new Failure('invalid', `${put}; where that server is gone for good, add --server-gone`)
@@ -158,7 +161,7 @@ async function openCopy({ databaseUrl, ordering, dataDir }: Config, move: Engine
     const named = placeName({ dataDir, databaseUrl })
     throw new Failure('conflict', `${named} has no copy of ${move.from}: that is ${move.to}`)
   }
-  return openPostgres({ url, now, alone: true, unusedMs: ordering.tickSeconds * 1_000 + SILENT_MS })
+  return openPostgres({ url, now, alone: true, unusedMs: (ordering?.tickSeconds ?? TICK_MAX) * 1_000 + SILENT_MS })
 }
 
 async function isCopyOf(there: Pick<Database, 'query'> | undefined, move: EngineMove): Promise<boolean> {

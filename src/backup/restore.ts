@@ -2,11 +2,12 @@ import { randomBytes } from 'node:crypto'
 import { existsSync, linkSync, renameSync, rmSync } from 'node:fs'
 import path from 'node:path'
 import Connection from 'better-sqlite3'
-import { type Config, loadConfig, readSecretFile, storeIdsOf } from '../config/config.ts'
+import { loadOwn, type OwnConfig, readSecretFile, storeIdsOf } from '../config/config.ts'
 import { conflict, Failure } from '../errors.ts'
 import { createIds } from '../ids.ts'
 import { noteRestore } from '../reconciliation/restore.ts'
 import type { Secret } from '../secret.ts'
+import { newestRevision } from '../settings/stored.ts'
 import { databaseFileOf } from '../storage/data-folder.ts'
 import { insertAudit } from '../storage/evidence.ts'
 import { placeFile, syncFolder } from '../storage/files.ts'
@@ -36,7 +37,7 @@ export type Restored = Awaited<ReturnType<typeof restoreBackup>>
  * The backup is opened, checked, brought up to date and marked as a restore in a file beside the database. That file then
  * takes the place of the database in one step. A failure before that step leaves everything as it was.
  *
- * @returns `madeAt` in ISO 8601; `replaced`, the database that was there; null when there was none
+ * @returns `madeAt` in ISO 8601; `revision`, that of the settings in it; `replaced`, the database that was there; null when there was none
  * @throws Failure `conflict` where the database is no file; reason `database_in_use`, while a service runs; reason
  *   `other_stores` when the backup has stores that the configuration lacks
  * @throws Failure `invalid`, reason `backup_damaged` or `wrong_key`; `not_found` when there is no such file
@@ -45,7 +46,7 @@ export async function restoreBackup(
   { configFile, demo, backup, keyFile }: RestoreOptions,
   env: Record<string, string | undefined>,
 ) {
-  const config = loadConfig(configFile, demo ? {} : env)
+  const config = loadOwn(configFile, demo ? {} : env)
   if (config.databaseUrl !== null) {
     throw new Failure('conflict', 'the database is on a PostgreSQL server: restore it with the tools of that server')
   }
@@ -62,13 +63,13 @@ export async function restoreBackup(
     const marker = openMarker(file)
     const epochMin = marker.read()?.epoch ?? 0
     const cause = `restored from ${path.basename(backup)}, as of ${new Date(header.madeAt).toISOString()}`
-    const epoch = await makeReady(beside, config, key, { cause, epochMin })
+    const { epoch, revision } = await makeReady(beside, config, key, { cause, epochMin })
     // A first start that was cut off would put back its own backup instead of this one.
     if (readVersionNote(file)?.served === false) await writeVersionNote(file, {})
     const replaced = replaceDatabase(file, beside, Date.now())
     await marker.begin({ epoch, attempt: null })
     const madeAt = new Date(header.madeAt).toISOString()
-    return { database: file, madeAt, epoch, replaced: replaced ?? null }
+    return { database: file, madeAt, epoch, revision, replaced: replaced ?? null }
   } finally {
     forgetDatabase(beside)
     free()
@@ -76,13 +77,13 @@ export async function restoreBackup(
 }
 
 /** Finds the backup. A name without a folder is looked for among the backups, too. */
-function pathOf(config: Config, backup: string): string {
+function pathOf(config: OwnConfig, backup: string): string {
   const among = path.join(backupFolder(config), backup)
   return !existsSync(backup) && path.basename(backup) === backup && existsSync(among) ? among : backup
 }
 
 /** Requires the stores of the backup: purchase keys are derived from store ids, and other ids would buy everything again. */
-function assertStores(config: Config, configFile: string, header: BackupHeader): void {
+function assertStores(config: OwnConfig, configFile: string, header: BackupHeader): void {
   const known = storeIdsOf(config)
   const missing = header.stores.filter((id) => !known.includes(id))
   if (missing.length === 0) return
@@ -94,14 +95,14 @@ function assertStores(config: Config, configFile: string, header: BackupHeader):
  * Brings the opened backup up to date, notes the restore in it, puts it under the configured key.
  *
  * @param key the key-encryption key that the backup was made under
- * @returns the new epoch
+ * @returns the new epoch, and the revision of the settings in it; null where they are in the file
  */
 async function makeReady(
   beside: string,
-  config: Config,
+  config: OwnConfig,
   key: Secret,
   restore: { cause: string; epochMin: number },
-): Promise<number> {
+): Promise<{ epoch: number; revision: number | null }> {
   const now = (): number => Date.now()
   const newId = createIds(now, randomBytes)
   const db = openDatabase({ file: beside, now })
@@ -113,7 +114,8 @@ async function makeReady(
       const also = [insertAudit({ ...entry, detail })]
       await rotateKeyEncryptionKey(db, { from: key, to: config.keyEncryptionKey, now: now(), also })
     }
-    return (await noteRestore({ db, now, newId }, { ...restore, actor: 'restore' })).epoch
+    const { epoch } = await noteRestore({ db, now, newId }, { ...restore, actor: 'restore' })
+    return { epoch, revision: (await newestRevision(db))?.number ?? null }
   } finally {
     await db.close()
   }

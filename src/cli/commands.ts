@@ -1,6 +1,6 @@
 /**
  * The command line: a table of commands. A command speaks to the running service over its REST API and changes nothing
- * itself. Only `init`, `database create`, `migrate-engine` and `restore` open the database, and only while no service runs.
+ * itself. Only `init`, `database create`, `migrate-engine`, `restore` and `settings` open the database, and only while no service runs.
  * `doctor` reads the database while the service runs. Code that does more than ask the service is loaded when its command runs.
  *
  * An error that a command throws is caught here and becomes an exit code. Its message goes to standard error, with what to do
@@ -39,6 +39,7 @@ import { purchases, reviews } from './purchases.ts'
 import { receivers } from './receivers.ts'
 import { balance, discrepancies, sweeps } from './reconcile.ts'
 import { sandbox } from './sandbox.ts'
+import { settings } from './settings.ts'
 import { freezes, status } from './status.ts'
 import { stores, trigger } from './stores.ts'
 import { tail } from './tail.ts'
@@ -341,6 +342,7 @@ const groups: Record<string, CommandRow[]> = {
     ...sandbox,
     ...tokens,
     ...people,
+    ...settings,
     ...stores,
     trigger,
     ...receivers,
@@ -373,7 +375,6 @@ const groups: Record<string, CommandRow[]> = {
 
 /** Commands that people type and that do not exist, each with a sentence that names the right command. */
 const GUESSES: [typed: RegExp, sentence: string][] = [
-  [/^config\b.*/, 'there is no `config`: `quayside doctor` checks the configuration, and all that it leads to'],
   [/^(logs?)\b.*/, 'there is no `$1`: `quayside tail` shows what happens; the log is what `serve` writes'],
   [
     /^stores (remove|rm|delete)\b.*/,

@@ -1,7 +1,7 @@
 /** The commands that work on the database themselves, while no service runs: `restore`, `database create`, `migrate-engine`. */
 import type { MovedEngine, PutBack } from '../backup/engine-move.ts'
 import { type Restored, restoreBackup } from '../backup/restore.ts'
-import { type Config, loadConfig } from '../config/config.ts'
+import { loadOwn } from '../config/config.ts'
 import { sentence } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
 import { createDatabase } from '../installation.ts'
@@ -26,6 +26,7 @@ const restoredFacts: Facts<Restored> = {
   Restored: 'database',
   'As of': when('madeAt'),
   Epoch: 'epoch',
+  Settings: ({ revision }) => revision !== null && `revision ${revision}`,
   Kept: ({ replaced }) =>
     replaced === null ? 'nothing: there was no database' : `${replaced}, the database that was there`,
 }
@@ -48,15 +49,15 @@ const NEXT = [
 /** Creates the database, which `serve` never creates by itself. */
 export async function runDatabaseCreate(io: Io, { config, json, besideFile }: CreateFlags): Promise<undefined> {
   const file = config ?? (io.env.QUAYSIDE_CONFIG || CONFIG_FILE)
-  const settings = loadConfig(file, io.env)
+  const settings = loadOwn(file, io.env)
   const created = await createDatabase(settings, besideFile)
   print(io, json, created, () => `Created: ${created.database}\n${firstOrderText(settings, configOption(config))}`)
 }
 
 /** Says what is left to do until the first order. `init` does this by itself, but this configuration was written by hand. */
-function firstOrderText({ stores }: Pick<Config, 'stores'>, option: string): string {
+function firstOrderText({ home, stores }: ReturnType<typeof loadOwn>, option: string): string {
   const lines = (commands: string[]) => commands.map((command) => `  ${commandLine(command + option)}\n`).join('')
-  const first = `\nNext:\n${lines(['doctor', 'serve'])}`
+  const first = `\nNext:\n${lines(home === 'file' ? ['doctor', 'serve'] : ['settings apply <file>', 'serve'])}`
   const backends = stores.filter((store) => kindOf(store).shop === null)
   if (backends.length === 0) return first
   const own = backends.flatMap(({ id }) => [
@@ -72,7 +73,7 @@ ${lines(own)}`
 export async function runMigrateEngine(io: Io, flags: MoveFlags): Promise<undefined> {
   const { putBack: isPutBack, serverGone, config, json } = flags
   if (serverGone && !isPutBack) throw new Failure('invalid', '--server-gone goes with --put-back')
-  const settings = loadConfig(config ?? (io.env.QUAYSIDE_CONFIG || CONFIG_FILE), io.env)
+  const settings = loadOwn(config ?? (io.env.QUAYSIDE_CONFIG || CONFIG_FILE), io.env)
   const { migrateEngine, putBack } = await import('../backup/engine-move.ts')
   if (isPutBack) {
     const back = await putBack(settings, { serverGone: serverGone === true })

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { dialectFileOf, loadConfig, readJson, readText } from '../config/config.ts'
+import { dialectFileOf, readJson, readText } from '../config/config.ts'
 import { readDialect } from '../dialect/dialect.ts'
 import { counted } from '../domain/figures.ts'
 import type { SupplierOffer } from '../domain/supplier.ts'
@@ -10,6 +10,7 @@ import { type CapturedDelivery, detectSignature } from '../fitting/detect.ts'
 import { readSample } from '../fitting/sample.ts'
 import { type DialectFinding, isFault, type SettingVerdict } from '../fitting/verdicts.ts'
 import { Secret } from '../secret.ts'
+import { readConfig } from '../settings/stored.ts'
 import { chooseProducts, productView } from '../settings/supplier-trial.ts'
 import { readBaseUrl } from '../supplier/client.ts'
 import { signingKey } from '../supplier/signature.ts'
@@ -25,7 +26,7 @@ import { cell } from './words.ts'
 
 /** Does `dialect check`: reads the supplier and says of every field of the dialect what was read. @returns the exit code */
 export async function runCheck(io: Io, options: CheckOptions): Promise<number> {
-  const { baseUrl, facts, apiKey } = subjectOf(options, io.env)
+  const { baseUrl, facts, apiKey } = await subjectOf(options, io.env)
   const saved = options.document === undefined ? undefined : readJson(options.document)
   const { now, sleep } = io
   const reading = readSample({ baseUrl, dialect: facts, apiKey, now, sleep, document: saved })
@@ -54,12 +55,15 @@ function withNextStep(error: unknown, baseUrl: string, configured: boolean): unk
 }
 
 /** Returns the supplier to check: that of the configuration, or a supplier that is not set up yet. */
-function subjectOf({ config, dialect, baseUrl, apiKeyFile }: CheckOptions, env: Record<string, string | undefined>) {
+async function subjectOf(
+  { config, dialect, baseUrl, apiKeyFile }: CheckOptions,
+  env: Record<string, string | undefined>,
+) {
   const named = dialect === undefined ? undefined : readDialect(dialectFileOf(dialect, '.'))
   if (baseUrl === undefined) {
     const source = configFileOf(config, env)
     if (!source) throw new Failure('invalid', 'there is no configuration: name one by --config, or use --base-url')
-    const { supplier, dialectFacts, apiKey } = loadConfig(source.file, env)
+    const { supplier, dialectFacts, apiKey } = await readConfig(source.file, env)
     return { baseUrl: supplier.baseUrl, facts: named ?? dialectFacts, apiKey }
   }
   const apiKey = apiKeyFile === undefined ? new Secret(env.QUAYSIDE_API_KEY ?? '') : readKeyFile(apiKeyFile)

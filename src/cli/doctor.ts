@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, statfsSync, statSync } from 'node:fs'
 import path from 'node:path'
-import { type Config, DATA_DIR, loadConfig } from '../config/config.ts'
+import { type Config, DATA_DIR, isGiven, secretSourcesOf } from '../config/config.ts'
 import { clearTextWarnings, ENCRYPT, keyWayWarnings, SAY_HOW } from '../config/warnings.ts'
 import { counted, grouped } from '../domain/figures.ts'
 import { namesInRules, nearestName, type RuleName } from '../domain/pricing-rules.ts'
@@ -9,6 +9,7 @@ import { codeOf, Failure, messageOf } from '../errors.ts'
 import { orderWords, provenBy } from '../fitting/check.ts'
 import { type Inspection, inspect } from '../installation.ts'
 import { secretsOf } from '../settings/set-up-files.ts'
+import { readConfig } from '../settings/stored.ts'
 import { fileSystemOf, fileSystemType } from '../storage/data-folder.ts'
 import { placeName } from '../storage/database-place.ts'
 import { unreadableText } from './catalogue.ts'
@@ -68,7 +69,7 @@ export async function runDoctor(io: Io, options: DoctorFlags): Promise<number> {
 async function visit(io: Io, options: ServiceFlags, report: Report): Promise<Config | undefined> {
   const source = configFileOf(options.config, io.env)
   checkNode(report)
-  const config = checkConfig(source, io.env, report)
+  const config = await checkConfig(source, io.env, report)
   checkModes(source?.file, report)
   if (config) await checkWithin(config, io.now(), report)
   const visited: Visit | undefined = config && { io, config, report }
@@ -128,7 +129,11 @@ function checkNode(report: Report): void {
 }
 
 /** @returns undefined when there is no configuration, or it has faults; each fault is reported */
-function checkConfig(source: ReturnType<typeof configFileOf>, env: Io['env'], report: Report): Config | undefined {
+async function checkConfig(
+  source: ReturnType<typeof configFileOf>,
+  env: Io['env'],
+  report: Report,
+): Promise<Config | undefined> {
   if (!source || source.demo) {
     const fix = `\`${commandLine('init')}\` writes one`
     report('warn', 'configuration', `there is no ${CONFIG_FILE}: this is the demo`, fix)
@@ -136,8 +141,14 @@ function checkConfig(source: ReturnType<typeof configFileOf>, env: Io['env'], re
   if (!source) return undefined
   const { file } = source
   try {
-    const config = loadConfig(file, source.demo ? {} : env)
+    const config = await readConfig(file, source.demo ? {} : env)
     report('ok', 'configuration', `${file}, ${counted(config.stores.length, 'store')}`)
+    const unread =
+      config.home === 'file' ? [] : secretSourcesOf(config).filter((one) => isGiven(one, path.dirname(file), env))
+    for (const { variable, file: name } of unread) {
+      const message = `${variable} or secrets/${name} is not read any more: the database has this secret`
+      report('warn', 'secret', message, `remove it, and change it by \`${commandLine('settings apply')}\``)
+    }
     report('ok', 'dialect', `${config.dialectFacts.name} (${config.dialectFile})`)
     return config
   } catch (error) {

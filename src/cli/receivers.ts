@@ -1,8 +1,9 @@
 /** The commands for people who write a receiver of callbacks, and the secrets that both commands work with. */
-import { loadConfig, readText } from '../config/config.ts'
+import { readText } from '../config/config.ts'
 import { plain, sentence } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
 import { createIds } from '../ids.ts'
+import { readConfig } from '../settings/stored.ts'
 import { kindOf } from '../stores/kinds.ts'
 import { isLoopback, webAddress } from '../stores/store-settings.ts'
 import { configFileOf } from './client.ts'
@@ -77,7 +78,7 @@ async function secretsFor({ env }: Io, { secretFile, store, config }: SecretFlag
   }
   const source = configFileOf(config, env)
   if (!source) throw new Failure('invalid', 'name the callback secret by --secret-file: there is no configuration')
-  const settings = loadConfig(source.file, source.demo ? {} : env)
+  const settings = await readConfig(source.file, source.demo ? {} : env)
   const backends = settings.stores.filter((one) => kindOf(one).shop === null)
   const [only, other] = backends.filter(({ id }) => store === undefined || id === store)
   const ids = backends.map(({ id }) => id).join(', ') || 'none'

@@ -12,12 +12,13 @@ import {
   statSync,
 } from 'node:fs'
 import path from 'node:path'
-import { type Config, loadConfig, readSecretFile } from '../config/config.ts'
+import { type Config, readSecretFile } from '../config/config.ts'
 import { counted, duration } from '../domain/figures.ts'
 import { sentence } from '../domain/text-layout.ts'
 import { Failure, messageOf } from '../errors.ts'
 import { type Compared, compareFigures, type Figure, type FiguresHead, figuresOf } from '../rehearsal/figures.ts'
 import { Secret } from '../secret.ts'
+import { readConfig } from '../settings/stored.ts'
 import { databaseFileOf } from '../storage/data-folder.ts'
 import { migrationsIn, openAlone, placeName } from '../storage/database-place.ts'
 import { writeText } from '../storage/files.ts'
@@ -38,7 +39,7 @@ const addressOf = (copy: string): string => path.join(copy, 'database-url')
 export async function runUpgrade(io: Io, flags: UpgradeFlags): Promise<number> {
   const { rehearse: target, config: named, json } = flags
   const file = named ?? (io.env.QUAYSIDE_CONFIG || CONFIG_FILE)
-  const config = loadConfig(file, io.env)
+  const config = await readConfig(file, io.env)
   const copy = path.join(config.dataDir, 'rehearsal')
   if (existsSync(copy)) throw new Failure('conflict', `${copy} is there: remove it, if no other rehearsal runs`)
   const known = await migrationsIn(config)
@@ -197,7 +198,8 @@ function rehearsedText(result: Result, { rehearse: target, config }: UpgradeFlag
 /** Writes the figures of this version, see `rehearsal/figures`. It opens the copy alone, and sends no request. */
 export async function runFigures(io: Io, { config: file, copy, at }: FiguresFlags): Promise<undefined> {
   const databaseUrl = existsSync(addressOf(copy)) ? new Secret(readFileSync(addressOf(copy), 'utf8')) : null
-  const config = { ...loadConfig(file, io.env), dataDir: path.resolve(copy), databaseUrl }
+  const place = { dataDir: path.resolve(copy), databaseUrl }
+  const config = { ...(await readConfig(file, io.env, place)), ...place }
   let end = 0
   const write = async (lines: object[]): Promise<void> => {
     end += lines.length

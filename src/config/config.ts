@@ -257,6 +257,18 @@ export function loadConfig(file: string, env: Env, stored?: StoredSettings): Con
   return checkedConfig(file, json, env, { stored })
 }
 
+/** What a file says of an installation. Where its settings are in the database, `stores` is empty, and `ordering` absent. */
+export type OwnConfig = ProcessConfig & Pick<Config, 'stores'> & Partial<Pick<Config, 'ordering'>>
+
+/**
+ * Reads what the file itself says of an installation, for work on its database.
+ *
+ * @throws Failure as `loadConfig` does
+ */
+export function loadOwn(file: string, env: Env): OwnConfig {
+  return homeOf(readJson(file)) === 'file' ? loadConfig(file, env) : { ...loadProcess(file, env), stores: [] }
+}
+
 /** The failure of a start where neither the file nor the database has the settings of the installation. */
 export const noSettings = (file: string): Failure =>
   conflict(
@@ -560,8 +572,8 @@ function readNextKey(folder: string, env: Env): Secret | undefined {
 /** Says whether the API key is set. @param folder the folder of the configuration */
 export const hasApiKey = (folder: string, env: Env): boolean => isGiven(SECRETS.apiKey, folder, env)
 
-/** Says whether a secret that may be absent is set. */
-const isGiven = ({ variable, file }: SecretSource, folder: string, env: Env): boolean =>
+/** Says whether a secret that may be absent is set. @param folder the folder of the configuration */
+export const isGiven = ({ variable, file }: SecretSource, folder: string, env: Env): boolean =>
   Boolean(env[variable] || env[`${variable}_FILE`]) || existsSync(path.join(folder, 'secrets', file))
 
 /** Reads a secret from a file that only its owner may read. @throws Failure `invalid` */
@@ -630,7 +642,8 @@ function placeOfShop(url: string): string {
   return host.replace(/^www\./, '') + pathname.replace(/\/+$/, '')
 }
 
-function readOneSecret(source: SecretSource, folder: string, env: Env, made?: Secret): Secret {
+/** @throws Failure `invalid` where it is not set, or cannot be read */
+export function readOneSecret(source: SecretSource, folder: string, env: Env, made?: Secret): Secret {
   const faults: FieldFault[] = []
   const secret = readSecret(source, folder, env, faults, made)
   const [fault] = faults

@@ -1,9 +1,9 @@
 /** The revisions of the settings in a database: how one is read and sealed, and how a configuration is made of the newest. */
-import { type Config, loadConfig, loadProcess, type ProcessConfig, type StoredSettings } from '../config/config.ts'
+import { type Config, loadConfig, loadOwn, type ProcessConfig, type StoredSettings } from '../config/config.ts'
 import { Failure } from '../errors.ts'
 import { Secret } from '../secret.ts'
 import { type Database, first } from '../storage/database.ts'
-import { openBeside, placeName } from '../storage/database-place.ts'
+import { type DatabasePlace, openBeside, placeName } from '../storage/database-place.ts'
 import { revisionsBelow, type SettingsRevision } from '../storage/settings.ts'
 import { checkKeys } from '../vault/keys.ts'
 import { openVault, type Vault } from '../vault/vault.ts'
@@ -41,29 +41,24 @@ export async function storedSettings(db: Pick<Database, 'query'>, vault: Vault):
 /**
  * Reads the configuration: from the file alone, or with the newest settings of the database. A service may be using the database.
  *
+ * @param place a copy of the database, where that one is to be read
  * @throws Failure as `loadConfig` and `openBeside` do; `not_found`, reason `no_database`, where the settings are in a database that
  *   is not there
  */
-export async function readConfig(file: string, env: Record<string, string | undefined>): Promise<Config> {
-  const process = loadProcessOf(file, env)
-  if (process === undefined) return loadConfig(file, env)
-  return loadConfig(file, env, await settingsBeside(process))
-}
-
-/** @returns undefined where the file is the home of all settings */
-function loadProcessOf(file: string, env: Record<string, string | undefined>): ProcessConfig | undefined {
-  const process = loadProcess(file, env)
-  return process.home === 'file' ? undefined : process
-}
-
-async function settingsBeside(process: ProcessConfig): Promise<StoredSettings | undefined> {
+export async function readConfig(
+  file: string,
+  env: Record<string, string | undefined>,
+  place: Partial<DatabasePlace> = {},
+): Promise<Config> {
+  const { home, ...process } = { ...loadOwn(file, env), ...place }
+  if (home === 'file') return loadConfig(file, env)
   const read = await openBeside(process)
   if (!read) {
-    const message = `there is no database in ${placeName(process)}, and the settings of ${process.file} are in it`
+    const message = `there is no database in ${placeName(process)}, and the settings of ${file} are in it`
     throw new Failure('not_found', message, { reason: 'no_database' })
   }
   try {
-    return await storedSettings(read, await vaultBeside(process, read))
+    return loadConfig(file, env, await storedSettings(read, await vaultBeside(process, read)))
   } finally {
     await read.close()
   }
