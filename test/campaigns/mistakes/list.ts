@@ -304,7 +304,7 @@ export const mistakes: readonly Mistake[] = [
     edits: [
       {
         file: 'ordering/advance.ts',
-        find: 'const open = purchase.quantity - unitsLeft(loaded)',
+        find: 'const open = purchase.quantity - unitsLeft({ keys })',
         replace: 'const open = purchase.quantity',
       },
     ],
