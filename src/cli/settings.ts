@@ -113,8 +113,8 @@ service nothing is restarted. Without one, the next start uses the settings.`,
     about: 'move the settings from the configuration file into the database',
     options: fileOptions,
     help: `
-The service is stopped. The settings are tried first. The file keeps what belongs
-to this machine; as it was, it is kept under another name.`,
+Stop the service first. The settings are tried before they are moved. The file
+keeps what belongs to this machine, and is kept as it was under another name.`,
     run: async (io, options: FileFlags) => adopt(io, options),
   },
 ]

@@ -19,10 +19,11 @@ import { Failure } from '../errors.ts'
 import { createIds } from '../ids.ts'
 import { createLog } from '../log.ts'
 import { openAlone } from '../storage/database-place.ts'
+import { revisionsBelow } from '../storage/settings.ts'
 import { openVault } from '../vault/vault.ts'
 import { identityOf, replaceJson } from './identity.ts'
 import { beginSettings, type InstallationSettings, openSettings, type SettingsChange } from './settings.ts'
-import { newestRevision, storedSettings } from './stored.ts'
+import { ABOVE_ALL, newestRevision, openRevision } from './stored.ts'
 
 type Env = Record<string, string | undefined>
 const now = () => Date.now()
@@ -44,12 +45,22 @@ export async function withSettings<T>(file: string, env: Env, use: (settings: In
   const process = loadProcess(file, env)
   const parts = await openParts(process)
   try {
-    const stored = process.home === 'database' ? await storedSettings(parts.db, parts.vault) : undefined
-    const config = loadConfig(file, env, stored)
+    const config = process.home === 'file' ? loadConfig(file, env) : await usable(file, env, parts)
     const log = createLog({ level: 'error', write: () => undefined })
     return await use(await openSettings({ ...parts, log, current: () => config, change: (_, commit) => commit() }))
   } finally {
     await parts.db.close()
+  }
+}
+
+/** Reads the newest settings; where this version refuses them, those before, so that a person can take the newest back. */
+async function usable(file: string, env: Env, { db, vault }: Awaited<ReturnType<typeof openParts>>): Promise<Config> {
+  const [newest, before] = await db.query(revisionsBelow(ABOVE_ALL, 2))
+  try {
+    return loadConfig(file, env, newest && openRevision(newest, vault))
+  } catch (error) {
+    if (!before || !(error instanceof Failure) || error.code !== 'invalid') throw error
+    return loadConfig(file, env, openRevision(before, vault))
   }
 }
 
@@ -87,8 +98,10 @@ export interface Adopted {
  * @throws Failure `invalid` where they have faults, or the supplier or a shop does not answer; nothing was changed then
  */
 export async function adoptSettings(file: string, env: Env): Promise<Adopted> {
+  if (loadProcess(file, env).home === 'database') {
+    throw new Failure('conflict', `the settings of ${file} are in the database already`)
+  }
   const config = loadConfig(file, env)
-  if (config.home === 'database') throw new Failure('conflict', `the settings of ${file} are in the database already`)
   const sources = secretSourcesOf(config)
   const folder = path.dirname(path.resolve(file))
   const secrets = new Map(sources.map((source) => [source.file, readOneSecret(source, folder, env)]))

@@ -9,7 +9,7 @@ import { forgetRevisionSecrets, insertRevision, revisionsBelow, type SettingsRev
 import type { Vault } from '../vault/vault.ts'
 import { type Difference, differences, documentShape, type SettingsDocument } from './document.ts'
 import { noteIdentity } from './identity.ts'
-import { newestRevision, openRevision, sealedSecrets } from './stored.ts'
+import { ABOVE_ALL, newestRevision, openRevision, sealedSecrets } from './stored.ts'
 import { findingsOf, type SettingsFinding } from './trial.ts'
 
 /** A change that a person wants. */
@@ -150,7 +150,7 @@ export async function openSettings(parts: SettingsParts): Promise<InstallationSe
       const changes = changesOf(last, stored, [])
       return putInForce(inProcess(stored), stored, { actor: by, why: `undoes revision ${base}`, undoes: base, changes })
     },
-    revisions: async ({ before = 2 ** 31, limit }) => db.query(revisionsBelow(before, limit)),
+    revisions: async ({ before = ABOVE_ALL, limit }) => db.query(revisionsBelow(before, limit)),
   }
 }
 
@@ -161,13 +161,14 @@ const secretNamesOf = (config: Pick<Config, 'stores' | 'alerts'>): string[] =>
 const storedIn = ({ revision, document }: Config) => ({ revision: revision ?? 0, document })
 
 function changesOf(before: Before | null, after: Pick<StoredSettings, 'document'>, given: readonly string[]) {
-  const documents = [before?.document, after.document].map((document) => document && documentShape.parse(document))
+  // An earlier version may have taken settings that this version refuses.
+  const old = documentShape.safeParse(before?.document).data ?? null
   const secret = (name: string) => ({
     field: `secrets.${name}`,
     before: before?.secretNames.includes(name) ? 'set' : null,
     after: 'set again',
   })
-  return [...differences(documents[0] ?? null, documents[1] as SettingsDocument), ...given.map(secret)]
+  return [...differences(old, documentShape.parse(after.document)), ...given.map(secret)]
 }
 
 /** @throws Failure `invalid` with what the supplier or a shop refuses */

@@ -9,7 +9,7 @@ import { checkKeys } from '../vault/keys.ts'
 import { openVault, type Vault } from '../vault/vault.ts'
 
 /** Above the number of every revision. */
-const ABOVE_ALL = 2 ** 31
+export const ABOVE_ALL = 2 ** 31
 
 /** @returns undefined where the database has no revision */
 export const newestRevision = (db: Pick<Database, 'query'>): Promise<SettingsRevision | undefined> =>

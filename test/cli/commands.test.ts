@@ -408,7 +408,6 @@ it('an address with a password was shown with it', async () => {
 
 describe('a guess at a command', () => {
   it.each([
-    ['config check', 'there is no `config`: `npx quayside doctor` checks'],
     ['logs -f', 'there is no `logs`: `npx quayside tail`'],
     ['stores remove shop-4f7k2m9q', 'there is no `stores remove`: take the store out of `stores` in the configuration'],
     ['orders get 1001', 'there is no `orders get`: run `npx quayside orders show`'],

@@ -1,0 +1,140 @@
+/** What holds for every revision: what is accepted can be loaded, survives a rotated key, and comes back as it was. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import fc from 'fast-check'
+import { afterAll, expect, onTestFinished, test } from 'vitest'
+import { checkedConfig, loadConfig } from '../../src/config/config.ts'
+import { Failure } from '../../src/errors.ts'
+import { Secret } from '../../src/secret.ts'
+import { openSettings, revisionChanges } from '../../src/settings/settings.ts'
+import { storedSettings } from '../../src/settings/stored.ts'
+import { rotateKeyEncryptionKey } from '../../src/vault/keys.ts'
+import { openVault } from '../../src/vault/vault.ts'
+import '../support/fixed-seed.ts'
+import { memoryDatabase, TEST_NOW } from '../support/database.ts'
+
+const folder = mkdtempSync(path.join(tmpdir(), 'quayside-revisions-'))
+afterAll(() => rmSync(folder, { recursive: true }))
+const file = path.join(folder, 'quayside.json')
+const KEK = Buffer.alloc(32, 'kek').toString('base64')
+const env = { QUAYSIDE_KEY_ENCRYPTION_KEY: KEK }
+const now = () => TEST_NOW
+
+/** An installation whose database has one revision, and that asks neither supplier nor shops. */
+async function installation() {
+  writeFileSync(file, '{}')
+  const db = memoryDatabase(now)
+  onTestFinished(() => db.close())
+  const vault = await openVault({ database: db, keyEncryptionKey: new Secret(KEK), now })
+  let id = 0
+  const newId = () => String((id += 1)).padStart(26, '0')
+  const parts = { db, vault, now, newId }
+  const document = { supplier: { baseUrl: 'https://supplier.example/v1' }, stores: [] }
+  const stored = { revision: 1, document, secrets: new Map([['api-key', new Secret('sk_test_0123456789abcdef')]]) }
+  await db.commit(revisionChanges(parts, stored, { actor: 'test', why: 'first', undoes: null, changes: [] }))
+  let inForce = loadConfig(file, env, stored)
+  const log = { debug() {}, info() {}, warn() {}, error() {} } as never
+  const change = async (next: typeof inForce, commit: () => Promise<void>) => {
+    await commit()
+    inForce = next
+  }
+  const settings = await openSettings({ ...parts, log, current: () => inForce, change })
+  return { db, vault, settings, inForce: () => inForce }
+}
+
+/** A configuration without functions and without the number of its revision. */
+const comparable = (config: object) => JSON.parse(JSON.stringify({ ...config, revision: 0 }))
+
+const amount = fc.oneof(fc.constantFrom('0', '1', '9.99', '250.00', '-1', 'much'), fc.constant(undefined))
+const store = fc.record(
+  {
+    id: fc.constantFrom('one-k3j9x2p7', 'two-k3j9x2p7', 'three'),
+    kind: fc.constant('backend'),
+    name: fc.constantFrom('One', ''),
+    callbackUrl: fc.constantFrom('https://shop.example/', 'shop'),
+    currency: fc.constantFrom('EUR', 'USD'),
+    deliver: fc.constantFrom('keys', 'link'),
+    pricing: fc.record({
+      markup: fc.record({ percent: amount, flat: amount }),
+      margin: fc.record({ percent: amount }),
+      rounding: fc.record({ step: fc.constantFrom(null, '0.05', '0') }),
+      bands: fc.constantFrom(
+        [],
+        [{ upTo: '5', percent: '30' }, { percent: '10' }],
+        [{ percent: '1' }, { percent: '2' }],
+      ),
+    }),
+    stock: fc.record({ cap: fc.constantFrom(null, 1, 5), zeroUnder: fc.constantFrom(0, 2) }),
+  },
+  { requiredKeys: ['id', 'kind', 'name', 'callbackUrl'] },
+)
+const documents = fc.record(
+  {
+    supplier: fc.constant({ baseUrl: 'https://supplier.example/v1' }),
+    stores: fc.array(store, { maxLength: 3 }),
+    rates: fc.constantFrom([], [{ from: 'EUR', to: 'USD', rate: '1.08' }], [{ from: 'EUR', to: 'EUR', rate: '1' }]),
+    publicUrl: fc.constantFrom(null, 'https://keys.example/', 'keys'),
+    spendCaps: fc.record({ day: fc.oneof(amount, fc.constant(null)) }),
+    keys: fc.record({ pageDays: fc.constantFrom(1, 30, 0) }),
+    ordering: fc.record({ inFlight: fc.integer({ min: 0, max: 5 }), ceilingPercent: amount }),
+    alerts: fc.record({ balanceDays: fc.constantFrom(null, 3, 91), balanceBelow: fc.oneof(amount, fc.constant(null)) }),
+  },
+  { requiredKeys: ['supplier', 'stores'] },
+)
+
+test('any revision that is accepted makes a configuration that loads, and undoing it brings the one before back', async () => {
+  const { db, vault, settings, inForce } = await installation()
+  let accepted = 0
+  await fc.assert(
+    fc.asyncProperty(documents, async (wanted) => {
+      const before = inForce()
+      const { revision: base } = await settings.read()
+      const document: unknown = JSON.parse(JSON.stringify(wanted))
+      const done = await settings.apply({ base, document, why: 'a property' }, 'test').catch((error: unknown) => {
+        expect(error).toBeInstanceOf(Failure)
+        expect((error as Failure).fields.length).toBeGreaterThan(0)
+      })
+      if (!done) return expect((await settings.read()).revision).toBe(base)
+      accepted += 1
+      const loaded = loadConfig(file, env, await storedSettings(db, vault))
+      expect(comparable(loaded)).toEqual(comparable({ ...inForce(), identity: loaded.identity }))
+      // What a person reads and applies again, with all defaults, is the same.
+      const whole = (await settings.read()).document
+      const again = inForce().withSettings({
+        revision: base + 1,
+        document: whole,
+        secrets: new Map([['api-key', loaded.apiKey]]),
+      })
+      expect(comparable({ ...again, document: {} })).toEqual(comparable({ ...inForce(), document: {} }))
+      await settings.undo(done.revision, 'test')
+      expect(comparable(inForce())).toEqual(comparable(before))
+    }),
+    { numRuns: 150 },
+  )
+  expect(accepted).toBeGreaterThan(5)
+})
+
+test('secrets of settings open after the key-encryption key was rotated', async () => {
+  const { db } = await installation()
+  const to = new Secret(Buffer.alloc(32, 'next').toString('base64'))
+  await rotateKeyEncryptionKey(db, { from: new Secret(KEK), to, now: now(), also: [] })
+  const vault = await openVault({ database: db, keyEncryptionKey: to, now })
+  const stored = await storedSettings(db, vault)
+  expect(stored?.secrets.get('api-key')?.reveal()).toBe('sk_test_0123456789abcdef')
+})
+
+test('a file without supplier and stores may have no other setting of the installation', () => {
+  const stored = {
+    revision: 1,
+    document: { supplier: { baseUrl: 'https://supplier.example/v1' }, stores: [] },
+    secrets: new Map([['api-key', new Secret('sk_test_0123456789abcdef')]]),
+  }
+  const load = (json: object) => () => checkedConfig(file, json, env, { stored })
+  expect(load({ keys: { proxies: ['127.0.0.1'] }, logLevel: 'warn' })).not.toThrow()
+  expect(load({ rates: [] })).toThrow(
+    `rates: the settings are in the database, which has it too: take it out of ${file}`,
+  )
+  expect(load({ keys: { pageDays: 3 } })).toThrow('keys.pageDays: the settings are in the database')
+  expect(load({ supplier: { baseUrl: 'https://supplier.example/v1' } })).toThrow('two places')
+})
