@@ -40,7 +40,18 @@ const rowOf = (kind: Kind, values: Record<string, string | null | undefined>): R
 export function draftOf({ stores, rates, spendCaps }: Document, id: string): Draft {
   const pricing = stores.find((store) => store.id === id)?.pricing
   if (!pricing) throw new Failure('not_found', `the settings have no store ${id}`)
-  const { markup, margin, rounding, compareAt, jumpPercent } = pricing
+  const { compareAt, rounding } = pricing
+  const all = {
+    ...{ ...pricing, spendCaps },
+    compareAt: typeof compareAt === 'string' ? compareAt : compareAt && 'percent',
+    'compareAt.percent': typeof compareAt === 'string' ? '' : compareAt?.percent,
+    rounding: { ...rounding, endings: rounding.endings?.join(' ') },
+  } as Record<string, unknown>
+  const textOf = (name: string): string => {
+    const [first = '', second = ''] = name.split('.')
+    const value = all[name] ?? (second === '' ? '' : (all[first] as Row | null)?.[second])
+    return typeof value === 'string' ? value : ''
+  }
   const named = (kind: Kind, rules: Record<string, object>) =>
     Object.entries(rules).map(([name, rule]) => rowOf(kind, { ...rule, name }))
   return {
@@ -50,15 +61,7 @@ export function draftOf({ stores, rates, spendCaps }: Document, id: string): Dra
       bands: pricing.bands.map((band) => rowOf('bands', band)),
       rates: rates.map((rate) => rowOf('rates', rate)),
     },
-    one: {
-      ...{ 'markup.percent': markup.percent, 'markup.flat': markup.flat },
-      ...{ 'margin.percent': margin.percent, 'margin.flat': margin.flat, jumpPercent: jumpPercent ?? '' },
-      compareAt: typeof compareAt === 'string' ? compareAt : compareAt === null ? '' : 'percent',
-      'compareAt.percent': compareAt !== null && typeof compareAt === 'object' ? compareAt.percent : '',
-      'rounding.endings': rounding.endings?.join(' ') ?? '',
-      ...{ 'rounding.step': rounding.step ?? '', 'rounding.direction': rounding.direction },
-      ...Object.fromEntries(Object.entries(spendCaps).map(([name, cap]) => [`spendCaps.${name}`, cap ?? ''])),
-    },
+    one: Object.fromEntries(ones.map((name) => [name, textOf(name)])),
   }
 }
 

@@ -108,18 +108,11 @@ async function shown(visit: Visit, given?: Preview): Promise<Shown> {
   const draft = form.has('base') ? typed(form) : before
   const drawn: Drawn = { visit, draft, before, preview, isPreviewed: given !== undefined }
   const changes = changesBetween(before, draft)
+  const names = document.stores.map(({ id, name }) => [id, name] as const)
   const file = home === 'file' && (await call('viewSettings')).file
   const head = html`<header class="title"><h1>${headlineOf(drawn, store.name, changes)}</h1>
 <p class="quiet">${changes === 0 ? 'The nearest rule decides alone, and the floor wins over each.' : html`You changed ${counted(changes, 'rule')}. <bdi>${store.name}</bdi> still has its prices.`}${file && html` These rules are lines of <code>${file}</code>: here you can try others, and not apply them. <code>quayside settings adopt</code> moves them here.`}</p>
-${
-  document.stores.length > 1 &&
-  tabs(
-    'Store',
-    document.stores.map(({ id, name }) => [id, name]),
-    store.id,
-    at,
-  )
-}</header>`
+${names.length > 1 && tabs('Store', names, store.id, at)}</header>`
   const undo = home === 'database' && caller.role === 'admin' && (await undoPart(visit, store.id, revision))
   return {
     title: 'Prices',
@@ -134,11 +127,8 @@ ${previewPart(drawn, settings, changes)}</div>`,
   }
 }
 
-function headlineOf(
-  { preview: { whole, listings, changed }, isPreviewed, visit }: Drawn,
-  name: string,
-  changes: number,
-): Piece {
+function headlineOf({ preview, isPreviewed, visit }: Drawn, name: string, changes: number): Piece {
+  const { whole, listings, changed } = preview
   if (visit.faults.size > 0) return 'These rules cannot be used yet.'
   if (!isPreviewed || changes === 0) return html`The prices of <bdi>${name}</bdi>`
   const of = whole ? '' : ` of a sample of ${grouped(listings)}`
@@ -183,20 +173,12 @@ function rungPart(kind: keyof typeof rungNames, title: string, drawn: Drawn): Ht
     const isLast = kind === 'bands' && index === rows.length - 1
     const name = rowKey(kind, row) || 'this rule'
     const at = (part: string) => `${kind}.${index}.${part}`
-    const head =
-      kind === 'bands'
-        ? isLast
-          ? html`${rows.length > 1 ? 'above' : 'every cost'}${hidden(at('upTo'), '')}`
-          : html`up to ${field(drawn, at('upTo'), row.upTo ?? '', `The highest cost of band ${index + 1}`, preview.currency)}`
-        : known
-          ? html`<bdi>${row.name}</bdi>${hidden(at('name'), row.name ?? '')}`
-          : field(
-              drawn,
-              at('name'),
-              row.name ?? '',
-              kind === 'products' ? 'SKU' : 'Category',
-              kind === 'products' ? 'SKU' : 'category',
-            )
+    const what = kind === 'products' ? 'SKU' : 'category'
+    let head = html`<bdi>${row.name}</bdi>${hidden(at('name'), row.name ?? '')}`
+    if (isLast) head = html`${rows.length > 1 ? 'above' : 'every cost'}${hidden(at('upTo'), '')}`
+    else if (kind === 'bands')
+      head = html`up to ${field(drawn, at('upTo'), row.upTo ?? '', `The highest cost of band ${index + 1}`, preview.currency)}`
+    else if (!known) head = field(drawn, at('name'), row.name ?? '', what, what)
     const changed = known ? (wordsOf(known) === wordsOf(row) ? undefined : `was ${wordsOf(known)}`) : 'new'
     const remove = html`<button class="text small" name="remove" value="${kind}.${index}">Remove<span class="hide"> ${name}</span></button>`
     return ruleLine(head, html`${amounts(drawn, at(''), row, name)}${remove}`, changed)
@@ -232,19 +214,16 @@ function oneLine(drawn: Drawn, name: string, names: readonly (readonly [name: st
 }
 
 function forAllPart(drawn: Drawn): Html {
-  const {
-    preview: { currency },
-    draft,
-  } = drawn
+  const { draft, preview } = drawn
   const choice = (name: string, label: string, options: readonly (readonly [string, string])[]) =>
     html`<label for="f-${name}"><span class="hide">${label}</span><select id="f-${name}" name="${name}">${options.map(([value, text]) => html`<option value="${value}"${value === draft.one[name] && ' selected'}>${text}</option>`)}</select></label>`
   return html`<h3>For all prices</h3><ul>${oneLine(drawn, 'At least above the cost', [
     ['margin.percent', '%'],
-    ['margin.flat', currency],
+    ['margin.flat', preview.currency],
   ])}
 ${oneLine(drawn, 'Held when it changes by more than', [['jumpPercent', '%']])}
 ${oneLine(drawn, 'Prices end in', [['rounding.endings', 'such as .99']])}
-${oneLine(drawn, 'Or go in steps of', [['rounding.step', currency]])}
+${oneLine(drawn, 'Or go in steps of', [['rounding.step', preview.currency]])}
 ${ruleLine(
   'Rounded',
   choice('rounding.direction', 'Rounded', [
@@ -264,12 +243,8 @@ ${ruleLine(
 }
 
 function ratesPart(drawn: Drawn): Piece {
-  const {
-    preview: { currency, costCurrency },
-    draft,
-    before,
-    visit,
-  } = drawn
+  const { draft, before, visit } = drawn
+  const { currency, costCurrency } = drawn.preview
   if (currency === costCurrency && draft.rows.rates.length === 0) return undefined
   const lines = draft.rows.rates.map((row, index) => {
     const known = before.rows.rates.find((one) => rowKey('rates', one) === rowKey('rates', row))
@@ -287,15 +262,8 @@ function ratesPart(drawn: Drawn): Piece {
   return html`<h3>Exchange rates of all stores</h3><ul>${lines}</ul><p class="small"><button class="text small" name="add" value="rates.${costCurrency}.${currency}.${isoDay(visit.now)}">Add a rate</button></p>`
 }
 
-const capsPart = (drawn: Drawn): Html => {
-  const { costCurrency } = drawn.preview
-  const caps = [
-    ['order', 'one order'],
-    ['hour', 'one hour'],
-    ['day', 'one day'],
-  ] as const
-  return html`<h3>Spent at most, in all stores</h3><ul>${caps.map(([name, text]) => oneLine(drawn, `For ${text}`, [[`spendCaps.${name}`, costCurrency]]))}</ul>`
-}
+const capsPart = (drawn: Drawn): Html =>
+  html`<h3>Spent at most, in all stores</h3><ul>${['order', 'hour', 'day'].map((name) => oneLine(drawn, `For one ${name}`, [[`spendCaps.${name}`, drawn.preview.costCurrency]]))}</ul>`
 
 const previewTabs = { all: 'All', higher: 'Higher', lower: 'Lower', held: 'Held', floor: 'At the floor' } as const
 
@@ -351,17 +319,16 @@ const unpricedPart = ({ unpriced }: Preview): Piece =>
   html`<p class="small quiet">${counted(unpriced, 'product')} ${unpriced === 1 ? 'has' : 'have'} no price by these rules, and ${unpriced === 1 ? 'is' : 'are'} not sold.</p>`
 
 function stateOf({ heldBy, now, price, currency, kinds }: ItemOf<'previewPrices'>): Html {
-  if (heldBy === 'price_jump' && now && price)
-    return mark(
-      'held',
-      `held${changeText(now, price, currency).replace(', a rise of ', ': +').replace(', a fall of ', ': −')}`,
-    )
+  const jump = heldBy === 'price_jump' && now && price && changeText(now, price, currency)
+  // A state is short on a phone: `held +58 %`.
+  if (jump)
+    return mark('held', `held ${jump.replace(', a rise of ', '+').replace(', a fall of ', '−').replace(/\.\d/, '')}`)
   if (heldBy !== null) return mark('held', reasonText(heldBy))
-  const more = now && price ? (lessThan(price, now, currency) ?? '') : ''
-  const step = more.startsWith('-') ? more.replace('-', '−') : `+${more}`
+  const more = now && price ? lessThan(price, now, currency) : undefined
+  if (more === undefined || Number(more) === 0) return mark('planned', more === undefined ? 'new' : 'same price')
   return mark(
     'planned',
-    html`${more === '' ? 'new' : Number(more) === 0 ? 'same price' : step}${kinds.includes('floor') && ', floor'}`,
+    `${more.startsWith('-') ? more.replace('-', '−') : `+${more}`}${kinds.includes('floor') ? ', floor' : ''}`,
   )
 }
 
@@ -384,7 +351,7 @@ function applyPart({ visit, preview, draft, before }: Drawn, home: Settings['hom
         changed.held === 0
           ? 'No price.'
           : `${counted(changed.held, 'price')} ${changed.held === 1 ? 'waits' : 'wait'} for a person on the page of held prices.`,
-      Undo: 'With one click, until somebody changes the settings again.',
+      Undo: 'With one click, until a person changes the settings again.',
     },
     fields: html`${inForm(draft).map(([name, value]) => hidden(name, value))}${hidden('store', preview.store)}${hidden('base', visit.form.get('base') ?? '')}${reasonField(visit)}`,
     button: written === 0 ? `Apply ${counted(changes, 'change')}` : `Apply ${counted(written, 'price')}`,

@@ -10,8 +10,7 @@ const people = {
     viewPurchase viewEvidence listDeliveries viewDelivery exportOrders
     exportDeliveries listSyncRuns viewSyncRun listSyncChanges viewDryRun
      explainPrice listSweeps viewSweep viewBalance listDiscrepancies listStores listAudit
-     viewSettings viewSettingsDocument listSettingsRevisions listWebhooks listBackups viewPriceRules
-     previewPrices
+     viewSettings viewSettingsDocument listSettingsRevisions listWebhooks listBackups previewPrices
     listClaims viewClaim viewWaiting listPeople search listActors viewEarnings exportEarnings`,
   operator: `
     cancelOrder takeShopOrder releaseShopOrder resendOrder withdrawKeysPage importListings
