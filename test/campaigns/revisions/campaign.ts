@@ -130,7 +130,7 @@ export async function changeSettings(options: RevisionsOptions): Promise<Revisio
     }
     let skus: string[] = []
     await until('the catalogue', async () => {
-      const { data } = await ask('GET', '/listings?limit=100')
+      const { data } = await ask('GET', '/listings?limit=100', undefined, { authorization: `Bearer ${token}` })
       const items = data.items as { sku: string; available: boolean }[]
       skus = items.filter(({ available }) => available).map(({ sku }) => sku)
       return skus.length > 0
@@ -196,8 +196,8 @@ export async function changeSettings(options: RevisionsOptions): Promise<Revisio
     const { answers, longestMs, deliveries: taken, orders } = sending.sent
     // What the caps held goes on by itself within a minute. A person need not wait so long.
     const isClosed = async () => {
-      const { data } = await ask('GET', '/purchases?state=held&limit=200').catch(() => ({ data: { items: [] } }))
-      for (const { id } of (data.items ?? []) as { id: string }[])
+      const { data } = await ask('GET', '/purchases?hold=spend_cap&limit=200').catch(() => ({ data: { items: [] } }))
+      for (const { id } of (data?.items ?? []) as { id: string }[])
         await ask('POST', `/purchases/${id}/release`, {}).catch(() => 0)
       const [row] = await db.query(
         build.select({ closed: count() }).from(storeOrders).where(isNotNull(storeOrders.closedAt)),
