@@ -28,7 +28,6 @@ import { parseDecimal } from './domain/money.ts'
 import { readRate } from './domain/rates.ts'
 import { sendsLinks } from './domain/store-update.ts'
 import { Failure, messageOf } from './errors.ts'
-import { createGenerations } from './processes/generations.ts'
 import { noApi } from './http/answers.ts'
 import { apiOperations, apiRouter } from './http/api/api.ts'
 import type { ApiContext } from './http/operation.ts'
@@ -48,6 +47,7 @@ import { readStatus } from './observe/status.ts'
 import type { Ordering, OrderingPolicy, Pace, WorkerName } from './ordering/context.ts'
 import { storeOfWorker, supplierOfWorker } from './processes/acting.ts'
 import { databaseWith, receiveWith } from './processes/crash-points.ts'
+import { createGenerations } from './processes/generations.ts'
 import { oneOfProcesses, onlyProcess } from './processes/processes.ts'
 import { recogniseRestore, recogniseServer } from './reconciliation/restore.ts'
 import { createWorker, startRuntime } from './runtime.ts'
@@ -76,6 +76,10 @@ export interface AppOptions {
   onFatal: (failure: Failure) => void
   /** The address of the sandbox's page in a demo. The console links to this page. */
   sandboxUrl?: string
+  /** Only in a demo: sets up a shop that takes the place of the demo. */
+  firstRun?: ApiContext['firstRun']
+  /** Frees the port of the console, which something else holds until now. */
+  beforeConsole?: () => Promise<void>
   /** Which work this process does, where several processes share the database. Default: all work. */
   role?: Role
 }
@@ -124,7 +128,13 @@ async function openParts(options: AppOptions, first: FirstStart, opened: Opened)
   }
   const settings = await openSettings({ ...base, now, current: inForce, change })
   const consoleAddress = () => faces.pages.address()
-  const shared: Shared = { base, metrics, databaseServer, clockSuspect, context: { settings, consoleAddress } }
+  const shared: Shared = {
+    base,
+    metrics,
+    databaseServer,
+    clockSuspect,
+    context: { settings, consoleAddress, firstRun: options.firstRun },
+  }
   const generations: Generations = createGenerations(await openGeneration(shared, config), {
     open: async (next, before) => {
       const generation = await openGeneration(shared, next, before)
@@ -153,6 +163,7 @@ async function openParts(options: AppOptions, first: FirstStart, opened: Opened)
   await first.serving()
   if (!elect) await current().runtime.resume()
   const { address, port } = await faces.server.listen(config.listen.host, config.listen.port)
+  await options.beforeConsole?.()
   if (config.console.listen && role !== 'worker') await listenForPeople(faces.pages, config.console.listen, log)
   writeOwnerToken(config.dataDir, faces.ownerToken)
   const endTick = everySeconds(config.ordering.tickSeconds, 'tick', () => tick(shared, generations), log)
@@ -416,7 +427,7 @@ interface Shared {
   metrics: Metrics
   databaseServer: DatabaseServer
   clockSuspect: () => boolean
-  context: Pick<ApiContext, 'settings' | 'consoleAddress'>
+  context: Pick<ApiContext, 'settings' | 'consoleAddress' | 'firstRun'>
 }
 
 type Served = Awaited<ReturnType<typeof openGeneration>>

@@ -2,13 +2,16 @@ import { randomBytes } from 'node:crypto'
 import { accessSync, constants, existsSync } from 'node:fs'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { createLink } from './access/sessions.ts'
 import { createToken, type NewToken } from './access/tokens.ts'
-import type { Config, ProcessConfig } from './config/config.ts'
+import type { Config, ProcessConfig, StoredSettings } from './config/config.ts'
 import { namesInRules } from './domain/pricing-rules.ts'
 import { conflict, Failure, messageOf } from './errors.ts'
 import { createIds } from './ids.ts'
 import { createWebhook, storeWebhookUrl } from './inbox/webhooks.ts'
 import { Secret } from './secret.ts'
+import { differences, documentShape } from './settings/document.ts'
+import { revisionChanges } from './settings/settings.ts'
 import { readConfig, vaultBeside } from './settings/stored.ts'
 import { databaseFileOf } from './storage/data-folder.ts'
 import { type Database, first } from './storage/database.ts'
@@ -22,6 +25,7 @@ import {
   placeName,
 } from './storage/database-place.ts'
 import { forget, makeFolder, undoOfFolder, writeText } from './storage/files.ts'
+import { SET_UP, setFreeze } from './storage/freezes.ts'
 import { keysOfPurchase } from './storage/licence-keys.ts'
 import { categoriesOfOffers, countOffers, offersBySku, skusOfOffers } from './storage/offers.ts'
 import { listPurchases } from './storage/purchases.ts'
@@ -148,6 +152,16 @@ export async function setUpOf(config: Config, made: readonly string[] = []) {
       const wanted: NewToken = { name, role: 'store', store, scopes: ['orders', 'keys'], expiresInDays: null }
       return (await createToken({ db, now, newId, randomBytes }, wanted, 'init')).token
     },
+    /** Stores the first settings, and stops buying until the set-up is ended by the only person who may go on with it. */
+    beginSetUp: async (person: string, settings: StoredSettings): Promise<void> => {
+      const freeze = { reason: 'the set-up is not finished', actor: person, at: now() }
+      const changes = differences(null, documentShape.parse(settings.document))
+      const entry = { actor: person, why: 'set-up: supplier', undoes: null, changes }
+      await db.commit([...revisionChanges({ vault, now, newId }, settings, entry), setFreeze(freeze, SET_UP)])
+    },
+    /** Makes a link that signs a person in to the console, once. */
+    signInLink: async (person: string): Promise<Secret> =>
+      (await createLink({ db, now, newId, randomBytes }, { name: person, role: 'admin' }, 'set-up')).link,
     /** The secret that callbacks to this store are signed with, `whsec_…`. */
     callbackSecret: async (store: string): Promise<Secret> => {
       const [newest] = (await openCallbackSecrets({ db, vault, now, newId })).of(store)

@@ -74,7 +74,11 @@ export async function openAlerts({ config, service: known, watched, wakeOutbox, 
   }
 }
 
-function openChannels({ alerts, alertAddresses }: Config, now: () => number): Channel[] {
+/** @param config the channels, and where each sends to */
+export function openChannels(
+  { alerts, alertAddresses }: { alerts: Pick<Config['alerts'], 'channels'> } & Pick<Config, 'alertAddresses'>,
+  now: () => number,
+): Channel[] {
   return Object.entries(alerts.channels).flatMap(([name, settings]): Channel[] => {
     const address = alertAddresses.get(name)
     if (!address) return []

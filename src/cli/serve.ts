@@ -1,11 +1,13 @@
 /** The two commands that stay in the foreground until a signal: the service, and the sandbox alone. */
 import { statSync, writeSync } from 'node:fs'
 import { type Config, dialectFileOf } from '../config/config.ts'
+import type { Demo } from '../demo/service.ts'
 import { Failure, messageOf } from '../errors.ts'
 import { createLog, terminalLine } from '../log.ts'
 import { readConfig } from '../settings/stored.ts'
 import { databaseFileOf } from '../storage/data-folder.ts'
 import { programVersion, readVersionNote } from '../storage/version-note.ts'
+import { isLoopback } from '../stores/store-settings.ts'
 import { consoleLinkText } from './admin.ts'
 import { CONFIG_FILE, demoFolder } from './client.ts'
 import type { Io } from './command.ts'
@@ -24,7 +26,8 @@ export async function runService(io: Io, options: ServeOptions): Promise<undefin
   const configFile = named ?? CONFIG_FILE
   // For a file that this user may not see, `statSync` throws: such a file must not be taken for a missing one.
   const exists = statSync(configFile, { throwIfNoEntry: false }) !== undefined
-  if (named !== undefined && !exists) {
+  const isFirstRun = !exists && publishedConsole(io.env) !== undefined
+  if (named !== undefined && !exists && !isFirstRun) {
     const init = commandLine(`init --config ${named}`)
     throw new Failure('not_found', `there is no ${named}; \`${init}\` makes one`)
   }
@@ -32,15 +35,59 @@ export async function runService(io: Io, options: ServeOptions): Promise<undefin
   if (!exists && options.role !== undefined) {
     throw new Failure('invalid', `--role needs a configuration, and there is no ${CONFIG_FILE}`)
   }
-  const running = exists ? await startService(io, configFile, options) : await startDemo(io, options.port)
+  if (exists) {
+    const running = await startService(io, configFile, options)
+    await stopped
+    await running.close()
+    return
+  }
+  let running: Promise<{ close: () => Promise<void> }> = Promise.resolve({ close: async () => undefined })
+  const demo = await startDemo(io, named, options.port, (file) => {
+    running = takePlace(io, demo, file)
+  })
+  running = Promise.resolve(demo)
   await stopped
-  await running.close()
+  await (await running).close()
 }
 
-async function startDemo(io: Io, port: number | undefined) {
+/** Ends the demo, and runs the installation that was set up in it. The person at its page has the only link. */
+async function takePlace(io: Io, demo: Demo, file: string) {
+  io.stdout.write(`\nThe demo ends: ${file} is written, and your installation starts in its place.\n`)
+  const freeConsole = await demo.giveWay()
+  return startService(io, file, {}, freeConsole).catch(async (error: unknown) => {
+    await freeConsole()
+    onFatal(error instanceof Error ? error : new Error(messageOf(error)))
+    return { close: async () => undefined }
+  })
+}
+
+/**
+ * The console of a container whose port is published on the loopback of its host, and nowhere else: the variable says so. All else
+ * would send sessions and keys over a network in clear text.
+ *
+ * @throws Failure `invalid` for an address that is not on loopback
+ */
+export function publishedConsole({ [PUBLISHED]: address }: Io['env']): Config['console'] | undefined {
+  if (!address) return undefined
+  const [, host = '', port = ''] = /^(.+):(\d{1,5})$/.exec(address) ?? []
+  if (isLoopback(host)) return { listen: { host: '0.0.0.0', port: Number(port) }, url: `http://${host}:${port}` }
+  const message = `${PUBLISHED} must be where the host publishes the console on its loopback, such as 127.0.0.1:8083`
+  throw new Failure('invalid', message)
+}
+
+const PUBLISHED = 'QUAYSIDE_CONSOLE_PUBLISHED'
+
+async function startDemo(
+  io: Io,
+  named: string | undefined,
+  port: number | undefined,
+  handOver: (configFile: string) => void,
+): Promise<Demo> {
   const { openDemo } = await import('../demo/service.ts')
   return openDemo({
     port,
+    setUp: { configFile: named ?? CONFIG_FILE, env: io.env, handOver },
+    console: publishedConsole(io.env),
     dataDir: demoFolder(io.env),
     onFatal,
     out: io.stdout,
@@ -51,7 +98,12 @@ async function startDemo(io: Io, port: number | undefined) {
   })
 }
 
-async function startService(io: Io, configFile: string, { config: named, port, role }: ServeOptions) {
+async function startService(
+  io: Io,
+  configFile: string,
+  { config: named, port, role }: ServeOptions,
+  beforeConsole?: () => Promise<void>,
+) {
   const config = await readConfig(configFile, io.env)
   const log = createLog({
     level: config.logLevel,
@@ -59,10 +111,18 @@ async function startService(io: Io, configFile: string, { config: named, port, r
     ...(io.isTerminal && { lineOf: terminalLine({ colours: !io.env.NO_COLOR }) }),
   })
   const listen = { host: io.env.QUAYSIDE_HOST || config.listen.host, port: port ?? config.listen.port }
+  const console = publishedConsole(io.env) ?? config.console
   const { openApp } = await import('../app.ts')
-  const opened = openApp({ config: { ...config, listen }, log, onFatal, ...(role && { role }) })
+  const opened = openApp({
+    config: { ...config, listen, console },
+    log,
+    onFatal,
+    ...(role && { role }),
+    ...(beforeConsole && { beforeConsole }),
+  })
   const app = await opened.catch((error: unknown) => Promise.reject(withAdvice(error, named, config)))
-  const link = io.isTerminal && role !== 'worker' ? await app.consoleLink() : null
+  const isAlone = beforeConsole === undefined && role !== 'worker'
+  const link = io.isTerminal && isAlone ? await app.consoleLink() : null
   if (link !== null) io.stdout.write(`\n${consoleLinkText(link)}\n`)
   io.stderr.write(`Quayside listens at ${app.url}\n`)
   setTimeout(giveBackMemory, SETTLED_MS).unref()

@@ -68,18 +68,33 @@ export interface TextField {
   maxLength?: number
   isShort?: boolean
   isDecimal?: boolean
+  /** A secret is not shown while it is typed, and never shown again. */
+  isSecret?: boolean
+  /** What the field is for, below it. */
+  about?: Piece
   /** Makes the id unique where a page has several fields of one name. */
   at?: string
 }
 
 /** Draws a field of one line, with the typed text and what is wrong with that text. */
 export function textField({ form, faults }: Pick<Visit, 'form' | 'faults'>, field: TextField): Html {
-  const { label, name, value = '', isRequired = false, maxLength = 200, isShort, isDecimal, at = '' } = field
+  const {
+    label,
+    name,
+    value = '',
+    isRequired = false,
+    maxLength = 200,
+    isShort,
+    isDecimal,
+    isSecret,
+    about,
+    at = '',
+  } = field
   const id = `f-${name}${at && `-${at}`}`
   const fault = faults.get(name)
   const described = fault && html` aria-invalid="true" aria-describedby="${id}-fault"`
-  const input = html`<input type="text" id="${id}" name="${name}" value="${form.get(name) ?? value}" maxlength="${maxLength}" autocomplete="off"${isShort && html` class="short"`}${isDecimal && html` inputmode="decimal"`}${isRequired && ' required'}${described}>`
-  return html`<label for="${id}">${label}${input}</label>${fault && html`<p class="fault small" id="${id}-fault">${fault}</p>`}`
+  const input = html`<input type="${isSecret ? 'password' : 'text'}" id="${id}" name="${name}" value="${isSecret ? '' : (form.get(name) ?? value)}" maxlength="${maxLength}" autocomplete="off"${isShort && html` class="short"`}${isDecimal && html` inputmode="decimal"`}${isRequired && ' required'}${described}>`
+  return html`<label for="${id}">${label}${input}</label>${about && html`<p class="small quiet">${about}</p>`}${fault && html`<p class="fault small" id="${id}-fault">${fault}</p>`}`
 }
 
 export const reasonField = (visit: Pick<Visit, 'form' | 'faults'>, at = ''): Html =>

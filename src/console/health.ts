@@ -19,6 +19,8 @@ export interface HealthFacts {
   daysLeft: number | null
   /** How many things wait for a person. */
   duties: number
+  /** How far the set-up of the installation is. */
+  phase?: AnswerOf<'viewSetUp'>['phase']
   now: number
 }
 
@@ -32,6 +34,7 @@ export function healthOf({
   day,
   daysLeft,
   duties,
+  phase,
   now,
 }: HealthFacts): Record<'sentence' | 'fact', Piece> & { sign: Sign } {
   const { freeze, supplier, unreadable, counts, balance, workerAbsentSince, waiting } = status
@@ -47,6 +50,13 @@ export function healthOf({
       sign: 'stop',
       sentence: `No process is the worker. ${waits}`,
       fact: html`${since(workerAbsentSince)} Orders are still accepted. Nothing is bought, read or handed over until one starts: quayside serve --role worker.`,
+    }
+  }
+  if (phase === 'under_way' && (freeze?.causes.length ?? 0) <= 1) {
+    return {
+      sign: 'planned',
+      sentence: 'Your shop is not set up yet.',
+      fact: html`<a href="/setup">Go on with the set-up</a>. Nothing is bought before its last step.`,
     }
   }
   if (freeze) {

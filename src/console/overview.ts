@@ -177,15 +177,19 @@ const balanceOf = ({ call }: Visit) => call('viewBalance', { query: { limit: '1'
 
 async function healthPart(visit: Visit): Promise<Html> {
   const status = await visit.status()
-  const [day, week, waiting, balance] = await Promise.all([
+  const [setUp, day, week, waiting, balance] = await Promise.all([
+    visit.call('viewSetUp'),
     activityOf(visit, 'day'),
     activityOf(visit, 'week'),
     dutiesOf(visit, status),
     balanceOf(visit),
   ])
   const left = lastsFor(balance, week, visit.now)?.left ?? null
-  const health = healthOf({ status, day, daysLeft: left, duties: waiting.length, now: visit.now })
-  return html`<h1>${sign(health.sign)}<span>${health.sentence}</span></h1><p>${health.fact}</p>`
+  const health = healthOf({ status, day, daysLeft: left, duties: waiting.length, phase: setUp.phase, now: visit.now })
+  const offer =
+    setUp.phase === 'first_run' &&
+    html`<p><a href="/setup">Set up your shop</a>: this is a demo, and no real money moves.</p>`
+  return html`<h1>${sign(health.sign)}<span>${health.sentence}</span></h1><p>${health.fact}</p>${offer}`
 }
 
 async function tidePart(visit: Visit): Promise<Html> {

@@ -45,6 +45,8 @@ export interface Shown {
   main: Html
   /** The address of the page that is shown instead. */
   to?: string | undefined
+  /** The address to which the browser goes on by itself, in a moment. */
+  next?: string | undefined
 }
 
 export interface Action {

@@ -21,6 +21,7 @@ import { pricesPage } from './prices.ts'
 import { heldPurchasesPage, reviewsPage } from './purchases.ts'
 import { reviewPage } from './review.ts'
 import { searchPage } from './search.ts'
+import { setUpPage } from './set-up.ts'
 import { settingsPage } from './settings.ts'
 import { sessionPage } from './signin.ts'
 import { storePage, storesPage } from './stores.ts'
@@ -54,6 +55,7 @@ const pages: readonly Page[] = [
   deliveryPage,
   balancePage,
   peoplePage,
+  setUpPage,
   settingsPage,
   auditPage,
   sessionPage,

@@ -17,7 +17,7 @@ import { errorOf } from '../http/answers.ts'
 import type { AnswerOf, OperationId } from '../http/api/table.ts'
 import { readForm } from '../http/bodies.ts'
 import { type Operation, performerOf, sendFile } from '../http/operation.ts'
-import { createGuesses, networkOf } from '../http/server.ts'
+import { createGuesses, networkOf, PATH_FORM } from '../http/server.ts'
 import type { Log } from '../log.ts'
 import { assetsRouter } from './assets.ts'
 import { isDownload, isFromElsewhere, isFromOwnPage } from './guard.ts'
@@ -248,6 +248,7 @@ function pageSender({ monotonic, version, sandboxUrl, streams }: RouterParts) {
     const [status, current] = [await statusOf(visit), page.below ?? page.path]
     const about = `Quayside ${version}, running for ${duration(monotonic() - startedAt)}.`
     const stream = `/stream?seen=${streams.seen()}`
+    if (shown.next !== undefined) response.set('refresh', `2; url=${shown.next}`)
     sendMarkup(response, framed({ ...shown, caller, navigation, current, status, notice, now, stream, about }))
   }
   async function sendStanding(response: Response, visit: Visit): Promise<void> {
@@ -269,7 +270,7 @@ function sendSignedOut(request: Request, response: Response, asked?: Pick<Return
 /** Adds the routes by which a person signs in with a link, and signs out again. */
 function routeSigning(
   router: Router,
-  { access, monotonic, address }: RouterParts,
+  { access, monotonic, address, sandboxUrl }: RouterParts,
   callerOf: (request: Request) => Promise<SessionCaller | undefined>,
   forget: (caller: SessionCaller) => void,
 ): void {
@@ -278,7 +279,9 @@ function routeSigning(
   router.get('/signin', async (request, response) => {
     const link = String(request.query.link ?? '')
     const good = await readLink(access, link)
-    if (good) return sendMarkup(response, signInPage(link, good, access.now()), true)
+    const to = sandboxUrl === undefined ? String(request.query.to ?? '') : '/setup'
+    const opens = PATH_FORM.test(to) ? { to, isOffer: sandboxUrl !== undefined } : undefined
+    if (good) return sendMarkup(response, signInPage(link, good, access.now(), opens), true)
     response.status(401)
     sendMarkup(response, signedOutPage(request.query.link === undefined ? SIGNED_OUT : LINK_GONE))
   })
@@ -287,7 +290,9 @@ function routeSigning(
     try {
       const begun = await signIn(access, form.get('link') ?? '')
       const { session, asked } = cookies()
-      response.set('set-cookie', [session.set(begun.reveal()), asked.clear]).redirect(303, asked.read(request.headers))
+      response
+        .set('set-cookie', [session.set(begun.reveal()), asked.clear])
+        .redirect(303, opensAfter(form) ?? asked.read(request.headers))
     } catch (error) {
       if (!(error instanceof Failure) || error.code !== 'unauthenticated') throw error
       // A good link signs in before anything is counted, so that no guesser keeps a person out.
@@ -311,6 +316,12 @@ function routeSigning(
     forget(caller)
     response.set('set-cookie', cookies().session.clear).redirect(303, '/signin')
   })
+}
+
+/** The page that a link opens; undefined where the link names none. */
+function opensAfter(form: URLSearchParams): string | undefined {
+  const to = form.get('to') ?? ''
+  return PATH_FORM.test(to) ? to : undefined
 }
 
 /** A request that the console refuses by itself, before it asks any operation. */

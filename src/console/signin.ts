@@ -64,13 +64,14 @@ export const signInPage = (
   link: string,
   good: { name: string; role: PersonRole; endsAt: number },
   now: number,
+  opens?: { to: string; isOffer: boolean },
 ): Html => {
   const until = new Date(good.endsAt).toISOString()
   return landing(
     'Sign in',
     html`<h1>Sign in as ${good.role}</h1>
 <p>This link was made for <bdi>${good.name}</bdi>. It works once, until ${timeTag(until, `${clock(until, now, 'minutes')} UTC`)}.</p>
-<form method="post" action="/signin">${hidden('link', link)}<button class="go">Sign in</button></form>
+<form method="post" action="/signin">${hidden('link', link)}${opens && !opens.isOffer && hidden('to', opens.to)}<button class="go">Sign in</button>${opens?.isOffer && html`<button name="to" value="${opens.to}">Set up your shop</button>`}</form>
 <p class="small quiet">You stay signed in on this browser for 12 hours after you last used it. ${mayDo[good.role]}</p>
 <details class="more"><summary>The link has expired or was used?</summary>${newLink}</details>`,
     VIEW,

@@ -276,17 +276,20 @@ export const testedPart = ({ healthy, findings }: Pick<AnswerOf<'testStore'>, 'h
   section(
     'tested-h',
     'What the test found',
-    table<AnswerOf<'testStore'>['findings'][number]>({
-      caption: 'Findings',
-      rows: findings,
-      columns: [
-        ['Tried', ({ check }) => check],
-        ['State', ({ state }) => mark(findingSigns[state], state), 'top'],
-        ['Found', ({ detail, fix }) => html`<span>${detail}${fix && html` <small>${fix}</small>`}</span>`],
-      ],
-    }),
+    findingsTable(findings),
     healthy ? mark('done', 'nothing failed') : mark('stop', 'something failed'),
   )
+
+export const findingsTable = (findings: AnswerOf<'testStore'>['findings']): Html =>
+  table<AnswerOf<'testStore'>['findings'][number]>({
+    caption: 'Findings',
+    rows: findings,
+    columns: [
+      ['Tried', ({ check }) => check],
+      ['State', ({ state }) => mark(findingSigns[state], state), 'top'],
+      ['Found', ({ detail, fix }) => html`<span>${detail}${fix && html` <small>${fix}</small>`}</span>`, 'plain'],
+    ],
+  })
 
 const rotatedPart = ({ secret, generation, previousUntil }: AnswerOf<'rotateCallbackSecret'>, now: number): Html =>
   html`${notice({ kind: 'done', word: 'Rotated', text: html`Generation ${generation} is in use. The one before stays valid until ${clockTag(previousUntil, now, 'minutes')}.` })}

@@ -22,6 +22,7 @@ import type { Callback } from '../stores/backend/callbacks.ts'
 import { aboutCallback, startReceiver } from '../stores/backend/receiver.ts'
 import { CUSTOMER_PREFIX, createCustomer, customerReference, supplierStem } from './customer.ts'
 import { DEMO_STORE, freePort, keepSecret, writeDemoConfig } from './files.ts'
+import { type FirstRunParts, firstRunOf, holdPort } from './first-run.ts'
 
 export interface DemoOptions {
   /** The port of the service (default: 8080, or a free port). Supplier, store and console take the next three, or free ports. */
@@ -33,6 +34,17 @@ export interface DemoOptions {
   commandLine: (command: string) => string
   /** Shows the link into the console, which lets its reader in: only a person at a terminal may see it. */
   showLink?: (link: string) => void
+  /** The console, where a container publishes its port. */
+  console?: Config['console'] | undefined
+  /** Where the configuration of a shop that is set up in the demo will be, and what runs it. Absent: no shop can be set up here. */
+  setUp?: Pick<FirstRunParts, 'configFile' | 'env' | 'handOver'>
+}
+
+/** A demo that runs. */
+export interface Demo {
+  close: () => Promise<void>
+  /** Ends the demo for the installation that takes its place. @returns what frees the port of the console, which is held until then */
+  giveWay: () => Promise<() => Promise<void>>
 }
 
 /** 400,000.00: ten days of orders of the demo's customer. */
@@ -42,7 +54,7 @@ const API_KEY = 'demo-key-of-the-embedded-sandbox'
 const DIALECT = 'reseller-v1.1'
 const PORT_MAX = 65_535
 
-export async function openDemo(options: DemoOptions): Promise<{ close: () => Promise<void> }> {
+export async function openDemo(options: DemoOptions): Promise<Demo> {
   const { port: wanted, out, commandLine } = options
   const folder = path.resolve(options.dataDir)
   makeFolder(folder)
@@ -50,7 +62,12 @@ export async function openDemo(options: DemoOptions): Promise<{ close: () => Pro
   assertFree(databaseFileOf(folder))
   const port = await freePort(wanted ?? 8080, { strict: wanted !== undefined })
   const after = (step: number) => freePort(port + step > PORT_MAX ? 0 : port + step)
-  const ports = { service: port, supplier: await after(1), store: await after(2), console: await after(3) }
+  const ports = {
+    service: port,
+    supplier: await after(1),
+    store: await after(2),
+    console: options.console?.listen?.port ?? (await after(3)),
+  }
   const dialect = readDialect(new URL(`../../config/dialects/${DIALECT}.json`, import.meta.url))
   const customer = createCustomer({
     url: () => `http://127.0.0.1:${ports.service}`,
@@ -78,7 +95,8 @@ export async function openDemo(options: DemoOptions): Promise<{ close: () => Pro
     storePort: ports.store,
     consolePort: ports.console,
   })
-  const config = loadConfig(configFile, {})
+  const read = loadConfig(configFile, {})
+  const config = { ...read, console: options.console ?? read.console }
 
   const setUp = await openSetUp(configFile, {})
   await setUp.createWebhook()
@@ -104,7 +122,9 @@ export async function openDemo(options: DemoOptions): Promise<{ close: () => Pro
   // If the log file cannot be written, the start fails here, and not the service later.
   append('')
   const log = createLog({ level: 'info', write: append })
-  const app = await openApp({ config, log, onFatal: options.onFatal, sandboxUrl: new URL(sandbox.baseUrl).origin })
+  const sandboxUrl = new URL(sandbox.baseUrl).origin
+  const firstRun = options.setUp && firstRunOf({ ...options.setUp, ports })
+  const app = await openApp({ config, log, onFatal: options.onFatal, sandboxUrl, firstRun })
   out.write('Reading the catalogue of the sandbox …\n')
   await app.sync()
   const [store] = config.stores as [Config['stores'][number]]
@@ -127,14 +147,20 @@ export async function openDemo(options: DemoOptions): Promise<{ close: () => Pro
   const link = await app.consoleLink()
   if (link !== null) options.showLink?.(link)
   customer.start()
+  const end = async <T>(then: () => Promise<T>): Promise<T> => {
+    customer.stop()
+    await app.close()
+    const held = await then()
+    shop.close()
+    await sandbox.close()
+    return held
+  }
   return {
     close: async () => {
-      customer.stop()
       out.write('\nStopping …\n')
-      await app.close()
-      shop.close()
-      await sandbox.close()
+      await end(async () => undefined)
     },
+    giveWay: () => end(() => holdPort(config.console.listen?.host ?? '127.0.0.1', ports.console)),
   }
 }
 
@@ -182,7 +208,7 @@ export function banner(shown: {
   folder: string
   commandLine: DemoOptions['commandLine']
 }): string {
-  const { url, token, reference, commandLine } = shown
+  const { url, consoleUrl, token, reference, commandLine } = shown
   const folder = path.relative(process.cwd(), shown.folder) || '.'
   const next = [
     [commandLine(`orders show ${reference}`), 'from the store order to the keys'],
@@ -194,7 +220,7 @@ export function banner(shown: {
 Quayside is running as a demo: nothing is configured, no real money moves.
 
   sandbox   ${new URL(shown.sandboxUrl).origin}  break the supplier, watch an order heal
-  console   ${shown.consoleUrl}  pages for people: \`${commandLine('console')}\`
+  console   ${consoleUrl}  pages for people: \`${commandLine('console')}\`
   service   ${url}
   its API   ${url}/api/v1/docs
   store     ${shown.shopUrl}  its callbacks are printed here
@@ -213,7 +239,7 @@ Then look at it, from another terminal:
 
 ${next.join('\n')}
 
-Ctrl-C stops it. For the real thing: ${commandLine('init')}
+Ctrl-C stops it. For the real thing: ${consoleUrl}/setup
 
 `
 }

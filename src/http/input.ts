@@ -8,7 +8,8 @@ import { Failure } from '../errors.ts'
 import { decisionTypes } from '../ordering/choices.ts'
 import type { OrderInput } from '../ordering/intake.ts'
 import { updateTypes } from '../stores/examples.ts'
-import { pricingShape, ratesShape } from '../stores/store-settings.ts'
+import { storeKinds } from '../stores/kinds.ts'
+import { pricingShape, ratesShape, webAddress } from '../stores/store-settings.ts'
 
 /** Makes the message of every fault of a field. The message says what would be right. */
 const must = (words: string) => (issue: { input?: unknown }) =>
@@ -319,6 +320,71 @@ export const muteBody = fields({
   hours: whole(1, 720).default(24).describe('For how long nothing of it is sent'),
   reason: reason().optional(),
 }).meta({ examples: [{ hours: 8, reason: 'known until the shop has moved' }] })
+/** Body of the test of a supplier. No message repeats the key. */
+export const trySupplierBody = fields({
+  baseUrl: webAddress.describe("The address of the supplier's API"),
+  dialect: text(100, 'How the supplier writes what its API leaves open: a dialect that comes with Quayside'),
+  apiKey: z
+    .string({ error: must('the API key of the supplier') })
+    .regex(/^[\x21-\x7e]{1,500}$/, 'must be 1 to 500 visible characters without spaces')
+    .describe('The API key that the supplier gave you'),
+}).meta({
+  examples: [
+    { baseUrl: 'https://supplier.example/v1', dialect: 'reseller-v1.1', apiKey: 'the-key-that-the-supplier-gave' },
+  ],
+})
+const secretText = (about: string) =>
+  z
+    .string({ error: must('text') })
+    .regex(/^[\x21-\x7e]{1,500}$/, 'must be 1 to 500 visible characters without spaces')
+    .describe(about)
+/** Body of a new store. A shop has credentials; a backend has an address for its callbacks alone. */
+export const addStoreBody = fields({
+  kind: oneOf(storeKinds.map(({ kind }) => kind)).describe('The kind of store'),
+  name: text(100, 'The store, as people call it. Its permanent id is made of it'),
+  address: text(500, 'Where the shop is, or where the callbacks of a backend go'),
+  key: secretText('The first part of the credentials of a shop').optional(),
+  secret: secretText('The second part').optional(),
+}).meta({ examples: [{ kind: storeKinds[0].kind, name: 'My store', address: 'https://backend.example/callbacks' }] })
+const setting = (about: string) => text(100, about).nullable().optional()
+export const chooseProductsBody = fields({
+  categories: z
+    .array(text(200, 'A category, as the supplier calls it'))
+    .nullable()
+    .optional()
+    .describe('null: all of them'),
+  text: setting('What the name or the SKU contains'),
+  costMin: setting("The lowest cost, in the supplier's currency"),
+  costMax: setting('The highest cost'),
+  inStockOnly: z.boolean({ error: must('true or false') }).optional(),
+  create: z
+    .enum(['draft', 'publish'])
+    .nullable()
+    .optional()
+    .describe('What becomes of an offer that a shop lacks; null: nothing'),
+  keep: z
+    .boolean({ error: must('true or false') })
+    .default(false)
+    .describe('False: only counts'),
+}).meta({ examples: [{ categories: ['Games'], costMax: '60.00', keep: true }] })
+export const choosePricesBody = fields({
+  markup: text(10, 'What a price adds to the cost, in percent'),
+  margin: text(10, 'The least that a price is above the cost, in percent'),
+  ending: text(10, 'How prices end, such as 0.99').nullable(),
+}).meta({ examples: [{ markup: '20', margin: '5', ending: '0.99' }] })
+export const guardBody = fields({
+  day: text(20, "The most that may be spent in a day, in the supplier's currency"),
+  order: text(20, 'The most that may be spent on one order'),
+  kind: z.enum(['webhook', 'slack', 'email']).describe('How people are alerted'),
+  address: text(500, 'Where alerts are sent to: an address, or that of a mail server').describe(
+    'It is kept as a secret',
+  ),
+  to: text(200, 'The mail address of who is alerted').nullable().optional(),
+}).meta({ examples: [{ day: '500.00', order: '250.00', kind: 'webhook', address: 'https://hooks.example/alerts' }] })
+export const startSellingBody = fields({
+  buy: z.boolean({ error: must('true or false') }).describe('False: only products and prices are written'),
+  keyBegins: text(44, 'The first characters of the key-encryption key, from the copy that is kept elsewhere', 4),
+}).meta({ examples: [{ buy: true, keyBegins: 'x3Fq' }] })
 export const alertTestBody = fields({
   channel: text(40, 'Name of one channel; all of them if it is left out').optional(),
 }).meta({ examples: [{ channel: 'on-duty' }] })

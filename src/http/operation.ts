@@ -20,6 +20,7 @@ import type { CallbackSecrets } from '../stores/backend/signature.ts'
 import type { ConfiguredStore } from '../stores/kinds.ts'
 import type { Keys } from '../vault/keys.ts'
 import { methodNotAllowed } from './answers.ts'
+import type { FirstRun } from './api/set-up.ts'
 import { readCsv, readJson } from './bodies.ts'
 import { check, fields, versionIn } from './input.ts'
 
@@ -57,6 +58,8 @@ export interface ApiContext {
   /** Returns the address of the console; null when the console is switched off. */
   consoleAddress: () => string | null
   randomBytes: (count: number) => Buffer
+  /** Only in a demo: sets up a shop that takes the place of the demo. */
+  firstRun?: FirstRun | undefined
 }
 
 /** Finds a configured store. @throws Failure `not_found` for a store that is not configured */

@@ -121,6 +121,8 @@ function application(options: HttpOptions, draining: () => boolean): Express {
     if (!draining()) return next()
     const refuse = () => {
       response.set('connection', 'close')
+      // What comes next may listen at the same address, and the page then asks there.
+      if (options.pages) response.set('refresh', '1')
       answerError(response, 503, { code: 'unavailable', message: 'the service is being stopped' })
     }
     if (options.health) options.health(request, response, refuse)

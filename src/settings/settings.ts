@@ -113,6 +113,7 @@ export async function openSettings(parts: SettingsParts): Promise<InstallationSe
   const inProcess = (stored: StoredSettings): Config => ({
     ...current().withSettings(stored),
     listen: current().listen,
+    console: current().console,
   })
 
   async function putInForce(next: Config, stored: StoredSettings, entry: Omit<RevisionEntry, 'number' | 'at'>) {

@@ -6,6 +6,7 @@
  * who knows a price sees the mistake.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
+import { ENCRYPT, isClearText } from '../config/warnings.ts'
 import { formatDecimal } from '../domain/money.ts'
 import type { SupplierOffer } from '../domain/supplier.ts'
 import { Failure, type FailureReason, messageOf } from '../errors.ts'
@@ -52,15 +53,74 @@ const PERSON_WAITS_MS = 5_000
 export async function trySupplier(
   access: SupplierAccess,
 ): Promise<{ products: SupplierOffer[] } | { fault: AccessFault }> {
+  const { products, fault } = await visit(access, async () => null)
+  return fault ? { fault } : { products }
+}
+
+/** Reads three products, then whatever `more` reads. */
+async function visit<T>(access: SupplierAccess, more: (supplier: Supplier) => Promise<T>) {
   let supplier: Supplier | undefined
   try {
     const machine = { now: () => Date.now(), random: Math.random, sleep: (ms: number) => sleep<void>(ms) }
     supplier = createSupplier({ ...access, ...machine, fetchDeadlineMs: PERSON_WAITS_MS })
-    return { products: await readProducts(supplier) }
+    const products = await readProducts(supplier)
+    return { products, more: await more(supplier), fault: undefined }
   } catch (error) {
-    return { fault: accessFault(error, access) }
+    return { products: [], more: undefined, fault: accessFault(error, access) }
   } finally {
     await supplier?.close()
+  }
+}
+
+/** What a test of a supplier found, in the order in which a person can correct it. A test without a failed finding has products. */
+export interface SupplierTest {
+  findings: { check: string; state: 'ok' | 'doubtful' | 'failed'; detail: string; fix: string | null }[]
+  products: SupplierOffer[]
+  /** `2500.00 EUR`; null where it could not be read. */
+  balance: string | null
+  /** The answer that a person most likely has to correct; null where nothing failed. */
+  correct: Correction | null
+}
+
+/** Tests a supplier as its page shows it: address, encryption, key, products, balance. The key never leaves this machine in clear text. */
+export async function testSupplier(access: SupplierAccess): Promise<SupplierTest> {
+  const { baseUrl } = access
+  const found = (check: string, detail: string, state: SupplierTest['findings'][number]['state'] = 'ok') => {
+    return { check, state, detail, fix: null as string | null }
+  }
+  const none = { products: [], balance: null }
+  if (isClearText(baseUrl)) {
+    const detail = 'the API key and licence keys would travel unencrypted. Nothing was sent.'
+    const failed = { ...found('encryption', detail, 'failed'), fix: `${ENCRYPT[0]?.toUpperCase()}${ENCRYPT.slice(1)}.` }
+    return { ...none, findings: [failed], correct: 'address' }
+  }
+  const encrypted = baseUrl.startsWith('https:') ? 'the connection is encrypted' : 'this machine or a private network'
+  const reached = [found('address', `${baseUrl} answers`), found('encryption', encrypted)]
+  const { products, more, fault } = await visit(access, (supplier) =>
+    supplier.balance().catch((error: unknown) => messageOf(error)),
+  )
+  if (fault) {
+    const { correct, message } = fault
+    if (correct === 'address' || correct === 'again')
+      return { ...none, findings: [found('address', message, 'failed')], correct }
+    const before = correct === 'key' ? reached : [...reached, found('API key', 'the supplier takes it')]
+    const check = correct === 'key' ? 'API key' : 'products'
+    return { ...none, findings: [...before, found(check, message, 'failed')], correct }
+  }
+  const balance =
+    typeof more === 'object'
+      ? `${formatDecimal({ minor: more.amountMinor, currency: more.currency })} ${more.currency}`
+      : null
+  return {
+    findings: [
+      ...reached,
+      found('API key', 'the supplier takes it'),
+      balance === null ? found('balance', `it cannot be read: ${more}`, 'doubtful') : found('balance', balance),
+      found('products', `${products.length === 1 ? 'one was' : `${products.length} were`} read`),
+    ],
+    products,
+    balance,
+    correct: null,
   }
 }
 

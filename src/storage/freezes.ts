@@ -57,7 +57,13 @@ export const setFreeze = (freeze: Freeze, sameAs = JSON.stringify(freeze)): Chan
   addCause({ name: nameOf(shortDigest(sameAs)), value: JSON.stringify(freeze), changedAt: freeze.at })
 const addCause = insertOnce(settings)
 
+/** Names the cause of a set-up in `setFreeze`. */
+export const SET_UP = 'set-up'
+
 const shortDigest = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 8)
+
+/** The id of the cause that stands until a person ends the set-up. */
+export const SET_UP_CAUSE = shortDigest(SET_UP)
 
 /** Lifts causes of a freeze by their ids. Causes that came meanwhile stay. */
 export const clearFreeze = (ids: readonly string[]): Change => clearSettings(ids.map(nameOf))

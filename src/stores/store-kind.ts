@@ -82,6 +82,8 @@ export interface ShopAccess {
     /** Options of the command, by the name of the setting that each gives: `location: ['--location <number>', …]`. */
     options: Record<string, [flags: string, about: string]>
     credentialsFrom: string
+    /** What the two parts of the credentials are called, for the fields of a form. */
+    parts: readonly [key: string, secret: string]
     exampleUrl: string
   }
   questions: () => Promise<ShopQuestions>

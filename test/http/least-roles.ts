@@ -11,7 +11,8 @@ const people = {
     exportDeliveries listSyncRuns viewSyncRun listSyncChanges viewDryRun
      explainPrice listSweeps viewSweep viewBalance listDiscrepancies listStores listAudit
      viewSettings viewSettingsDocument listSettingsRevisions listWebhooks listBackups previewPrices
-    listClaims viewClaim viewWaiting listPeople search listActors viewEarnings exportEarnings`,
+     listClaims viewClaim viewWaiting listPeople search listActors viewEarnings exportEarnings`,
+     viewPriceRules viewSetUp
   operator: `
     cancelOrder takeShopOrder releaseShopOrder resendOrder withdrawKeysPage importListings
     linkListing unlinkListing ignoreListing unignoreListing releaseListing
@@ -24,7 +25,8 @@ const people = {
     revealKeys exportOrdersWithKeys exportDeliveriesWithBodies rotateCallbackSecret listTokens
     createToken revokeToken listSessions endSession removePerson
     createWebhook addWebhook rotateWebhook retireWebhook startCapture listCaptures
-    viewCapture rotateKeys trySettings applySettings undoSettings`,
+    viewCapture rotateKeys trySettings applySettings undoSettings
+    trySupplier foundInstallation addStore chooseProducts choosePrices guardSelling startSelling`,
 }
 
 /** Of a store token, which acts for its own store alone. */

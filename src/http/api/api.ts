@@ -21,6 +21,8 @@ import { pricePreviewOperations } from './prices.ts'
 import { purchaseOperations } from './purchases.ts'
 import { sweepOperations } from './reconcile.ts'
 import { searchOperations } from './search.ts'
+import { setUpOperations } from './set-up.ts'
+import { setUpStepOperations } from './set-up-steps.ts'
 import { settingsOperations } from './settings.ts'
 import { statusOperations } from './status.ts'
 import { storeOperations } from './stores.ts'
@@ -78,6 +80,8 @@ const groupsOf = (context: ApiContext) => [
   consoleOperations(context),
   auditOperations(context),
   settingsOperations(context),
+  setUpOperations(context),
+  setUpStepOperations(context),
   webhookOperations(context),
   dialectOperations(context),
   backupOperations(context),

@@ -64,12 +64,10 @@ const Applied = component('SettingsApplied', { revision: z.int(), changes: z.arr
 const Document = component('SettingsDocument', {
   home: z.enum(['file', 'database']),
   revision: z.int().describe('For If-Match; 0 where the settings are in the file, and cannot be changed here'),
-  document: z
-    .custom<SettingsDocument>()
-    .meta({
-      description: 'As in the configuration file, with all defaults',
-      override: { type: 'object', additionalProperties: true },
-    }),
+  document: z.custom<SettingsDocument>().meta({
+    description: 'As in the configuration file, with all defaults',
+    override: { type: 'object', additionalProperties: true },
+  }),
   secrets: z.array(z.string()).describe('Names of the secrets that are set'),
 })
 const Revision = view(

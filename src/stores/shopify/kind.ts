@@ -74,6 +74,7 @@ export const shopify: ShopKind<typeof settings> = {
       },
       credentialsFrom:
         'The app is made in the Dev Dashboard of the organisation that owns the shop, and installed in the shop; docs/stores/shopify.md has its access scopes. The admin token and the API secret key of an app that was made in the shop do as well.',
+      parts: ['Client ID, or admin token', 'Client secret, or API secret key'],
       exampleUrl: 'my-shop',
     },
     questions: async () => (await import('./questions.ts')).questions,

@@ -49,6 +49,7 @@ export const wooCommerce: ShopKind<typeof settings> = {
       keyFile: 'consumer key and secret, joined by a colon',
       options: {},
       credentialsFrom: 'The key is made in WooCommerce: Settings, Advanced, REST API, with the permission Read/Write.',
+      parts: ['Consumer key', 'Consumer secret'],
       exampleUrl: 'https://shop.example',
     },
     questions: async () => (await import('./questions.ts')).questions,

@@ -37,6 +37,7 @@ export const corner: ShopKind<typeof settings> = {
       keyFile: 'number and PIN, joined by a colon',
       options: { shelf: ['--shelf <place>', 'where the products stand (default: A1)'] },
       credentialsFrom: 'The number stands on the till.',
+      parts: ['Till key', 'Till secret'],
       exampleUrl: 'http://till.local',
     },
     questions: async () => (await import('./questions.ts')).questions,

@@ -1,0 +1,459 @@
+/** The set-up of a shop: five steps on one page, each tested when it is posted, and each kept by itself. */
+
+import { counted, grouped } from '../domain/figures.ts'
+import { type Html, html } from '../domain/html.ts'
+import { Failure } from '../errors.ts'
+import type { AnswerOf } from '../http/api/table.ts'
+import { act, formOf, hidden, needsRole, notNow, selectField, textField } from './forms.ts'
+import { facts, figures, section } from './lists.ts'
+import { live } from './live.ts'
+import { mark } from './marks.ts'
+import { byAdmin, done, type Page, type Shown, type Visit } from './page.ts'
+import { findingsTable } from './stores.ts'
+import { table } from './tables.ts'
+import { clockTag, money } from './words.ts'
+
+type SetUpView = AnswerOf<'viewSetUp'>
+type TestedView = AnswerOf<'trySupplier'>
+type AddedView = AnswerOf<'addStore'>
+type ChosenView = AnswerOf<'chooseProducts'>
+
+/** What an action has found, for the page that follows it. */
+interface Found {
+  supplier?: TestedView
+  store?: AddedView
+  chosen?: ChosenView
+}
+
+const later = [
+  'The address of its API, your key, and three of its products to compare.',
+  'A shop, or a backend of your own. You need five minutes and the rights of an owner there.',
+  'Choose by category, cost and name. Each filter shows how many products it leaves.',
+  'A markup, a floor, and how prices end.',
+  'A dry run shows each change. You set the caps and the alerts, then you start buying.',
+]
+const names = ['Supplier', 'Shop', 'Products', 'Prices', 'Go live']
+
+export const setUpPage: Page = {
+  path: '/setup',
+  navigation: { group: 'This installation', label: 'Set-up' },
+  show: (visit) => shown(visit),
+  actions: {
+    'test-supplier': byAdmin(async (visit) => {
+      const { form } = await mine(visit)
+      const apiKey = (form.get('apiKey') ?? '').trim()
+      const body = { baseUrl: form.get('baseUrl'), dialect: form.get('dialect'), apiKey }
+      return shown(visit, { supplier: await visit.call('trySupplier', { body }) })
+    }),
+    found: byAdmin(async (visit) => {
+      const { link, file } = await (await mine(visit)).call('foundInstallation')
+      return { title: 'Your installation starts', main: foundedPart(link, file), next: link }
+    }),
+    'add-store': byAdmin(async (visit) => {
+      const { form, call } = await mine(visit)
+      const [name, address, key, secret] = ['name', 'address', 'key', 'secret'].map((field) =>
+        (form.get(field) ?? '').trim(),
+      )
+      const body = { kind: form.get('kind'), name, address, ...(key && { key }), ...(secret && { secret }) }
+      const store = await call('addStore', { body })
+      if (store.store === null) return shown(visit, { store })
+      if (store.token !== null) return { title: 'Your backend', main: backendPart(store, await call('viewSettings')) }
+      return done('Connected', `${name} is connected. Nothing is written to it before the last step.`)
+    }),
+    'try-callback': byAdmin(async (visit) => {
+      const { call, form } = await mine(visit)
+      const path = { store: form.get('store') }
+      const { outcome, detail } = await call('triggerUpdate', { path, body: { type: 'line.fulfilled' } })
+      if (outcome === 'confirmed') return done('Taken', 'Your backend took a test callback with an example of a key.')
+      const text = `Your backend did not take it: ${detail ?? outcome}. Start the receiver at its address, with the secret, then try again.`
+      return { notice: { kind: 'held', word: 'Not taken', text } }
+    }),
+    products: byAdmin(async (visit) => {
+      const { form, call } = await mine(visit)
+      const text = (name: string) => (form.get(name) ?? '').trim() || null
+      const categories = form.getAll('category')
+      const keep = form.get('do') === 'keep'
+      const filter = {
+        text: text('text'),
+        costMin: text('costMin'),
+        costMax: text('costMax'),
+        inStockOnly: form.has('inStockOnly'),
+      }
+      const body = { ...filter, categories: categories.length === 0 ? null : categories, create: text('create'), keep }
+      const chosen = await call('chooseProducts', { path: { store: form.get('store') }, body })
+      if (!keep) return shown(visit, { chosen })
+      return done('Kept', `${grouped(chosen.chosen)} of ${grouped(chosen.offered)} products are chosen.`)
+    }),
+    prices: byAdmin(async (visit) => {
+      const { form, call } = await mine(visit)
+      const ending = form.get('ending') || null
+      const body = { markup: form.get('markup'), margin: form.get('margin'), ending }
+      await call('choosePrices', { path: { store: form.get('store') }, body })
+      return done(
+        'Kept',
+        `Prices are the cost plus ${form.get('markup')} %${ending === null ? '' : `, and end in ${ending}`}.`,
+      )
+    }),
+    guards: byAdmin(async (visit) => {
+      const { form, call } = await mine(visit)
+      const text = (name: string) => (form.get(name) ?? '').trim()
+      const to = text('to') || null
+      const body = { day: text('day'), order: text('order'), kind: form.get('kind'), address: text('address'), to }
+      const { sent, detail, ms } = await call('guardSelling', { body })
+      if (sent) return done('Kept', `A test alert was sent in ${ms} ms. Look whether it has arrived.`)
+      const message = `the test alert was not sent: ${detail ?? 'no answer'}. Correct the address, then try again`
+      throw new Failure('invalid', message, { fields: [{ field: 'address', message }] })
+    }),
+    'dry-run': byAdmin(async (visit) => {
+      await (await mine(visit)).call('startDryRun')
+      return done('Started', 'The dry run reads the catalogue on a copy. Nothing is changed.')
+    }),
+    start: byAdmin(async (visit) => {
+      const { form, call } = await mine(visit)
+      const buy = form.get('do') !== 'listings'
+      await call('startSelling', { body: { buy, keyBegins: (form.get('keyBegins') ?? '').trim() } })
+      return buy
+        ? done(
+            'Started',
+            'Products and prices go out now, and Quayside buys for each order from this moment on.',
+            '/overview',
+          )
+        : done('Started', 'Products and prices go out now. Nothing is bought yet.')
+    }),
+  },
+  parts: {
+    dry: async ({ call, now, query }) => {
+      const { run } = await call('viewDryRun')
+      return query.get('is') === 'running' && run?.state !== 'running' ? undefined : dryState(run, now)
+    },
+  },
+}
+
+/** @throws Failure `conflict` where another person is at the set-up */
+async function mine(visit: Visit): Promise<Visit> {
+  const { by } = await visit.call('viewSetUp')
+  if (by === null || by === visit.caller.name) return visit
+  throw new Failure('conflict', takenBy(by), { reason: 'set_up_taken' })
+}
+
+const takenBy = (by: string): string => `${by} is at the set-up, and one person does it`
+
+async function shown(visit: Visit, found: Found = {}): Promise<Shown> {
+  const setUp = await visit.call('viewSetUp')
+  const passed = setUp.done.filter((one) => one !== 'guards').length
+  const here = Math.min(passed, 4)
+  const isTaken = setUp.by !== null && setUp.by !== visit.caller.name
+  const may = visit.caller.role === 'admin' && !isTaken
+  const content = [supplierStep, shopStep, productsStep, pricesStep, liveStep]
+  const steps = await Promise.all(
+    content.map(async (step, index) => {
+      const isPast = index < passed
+      const beside = isPast ? mark('done', 'done') : index === here ? mark('moving', 'here') : mark('planned', 'later')
+      const own = may && index <= passed ? await step(visit, setUp, found) : html`<p class="quiet">${later[index]}</p>`
+      return section(`s${index + 1}`, `${index + 1}. ${names[index]}`, own, beside)
+    }),
+  )
+  return {
+    title: 'Set-up',
+    main: html`<header class="title"><p class="trail">Set-up, step ${here + 1} of 5</p><h1>${headline(setUp, passed)}</h1><p class="quiet">${setUp.phase === 'done' ? 'Each step can be changed here.' : 'Nothing is bought, and nothing in your shop changes, before the last step. What you enter is kept after each step: leave, and go on later.'}</p></header>
+${notNow(isTaken && `Set-up: ${takenBy(setUp.by ?? '')}.`, !isTaken && !may && needsRole('Set-up', 'admin', visit))}
+${steps}`,
+  }
+}
+
+function headline({ phase }: SetUpView, passed: number): string {
+  if (phase === 'done') return 'The set-up is done'
+  if (phase === 'first_run') return 'Connect your supplier'
+  const heads = ['Connect your supplier', 'Connect your shop', 'Choose your products', 'Set your prices']
+  return heads[passed] ?? 'Look at what would happen, then start'
+}
+
+/* 1. Supplier */
+
+async function supplierStep(visit: Visit, setUp: SetUpView, { supplier: tested }: Found): Promise<Html> {
+  if (setUp.supplier) return supplierFacts(visit, setUp.supplier)
+  const found = tested && html`<div class="stack"><h3>What the test found</h3>${findingsTable(tested.findings)}</div>`
+  if (tested?.correct !== null) return html`${supplierForm(visit, setUp, tested)}${found}`
+  return html`${rightPart(visit, tested)}${found}<details class="act"><summary>Something is wrong…</summary><div><p>A dialect says how a supplier writes its answers. Fit one to this supplier by <code>docs/fitting-a-supplier.md</code>, or correct what you typed.</p>${supplierForm(visit, setUp, tested)}</div></details>`
+}
+
+async function supplierFacts(visit: Visit, { baseUrl, dialect }: NonNullable<SetUpView['supplier']>): Promise<Html> {
+  const { balance, counts, freshness } = await visit.status()
+  const read = freshness.catalogueAt && clockTag(freshness.catalogueAt, visit.now, 'minutes')
+  return facts([
+    ['Address', html`<span class="id">${baseUrl}</span>`],
+    ['Dialect', html`<code>${dialect}</code>`],
+    ['Balance', balance ? money(balance.amount, balance.currency) : 'not read yet'],
+    ['Catalogue', read ? html`${counted(counts.offers.total, 'product')}, read at ${read}` : 'is read now'],
+  ])
+}
+
+function supplierForm(visit: Visit, { dialects }: SetUpView, tested?: TestedView): Html {
+  const faults = new Map(visit.faults)
+  if (tested?.correct === 'key') faults.set('apiKey', 'The supplier did not take this key. Nothing was kept of it.')
+  if (tested?.correct === 'address') faults.set('baseUrl', 'This address did not work.')
+  const own = { ...visit, faults }
+  const known = dialects.map(({ name, about }) => [name, `${name}: ${about.split(/[.,]/)[0]}`] as const)
+  return html`<form class="stack" method="post" action="/setup/test-supplier">
+${textField(own, { label: 'Address of the API', name: 'baseUrl', isRequired: true, maxLength: 500, about: 'That of the Reseller API, version 1, ends in /v1.' })}
+${textField(own, { label: 'API key', name: 'apiKey', isRequired: true, isSecret: true, maxLength: 500, about: 'The key that the supplier gave you. It is kept sealed, and never shown.' })}
+${selectField({ label: 'Dialect', name: 'dialect', options: known, chosen: visit.form.get('dialect') ?? known[0]?.[0] ?? '' })}
+<button class="go">Test the supplier</button></form>`
+}
+
+function rightPart({ form }: Visit, { products, balance }: TestedView): Html {
+  return html`${facts([
+    ['Address', html`<span class="id">${form.get('baseUrl')}</span>`],
+    ['Balance', balance ?? 'could not be read'],
+  ])}
+<div class="stack"><h3>Are these right?</h3><p class="quiet">Products as Quayside reads them. Compare name, cost and stock with your supplier’s own page: a dialect that does not fit can take cents for euros, and nothing else would show it.</p>
+${table<TestedView['products'][number]>({
+  caption: 'Products of the supplier',
+  rows: products,
+  columns: [
+    ['Product', ({ name, sku }) => html`<bdi>${name}</bdi><small>${sku}</small>`],
+    ['Cost', ({ cost }) => cost, 'number'],
+    ['Stock', ({ stock }) => stock, 'number'],
+  ],
+})}
+<form method="post" action="/setup/found"><button class="go">Yes, these are right</button></form></div>`
+}
+
+const foundedPart = (link: string, file: string): Html =>
+  html`<header class="title"><p class="trail">Set-up, step 1 of 5</p><h1>Your installation starts</h1><p class="quiet"><code>${file}</code> is written. The demo ends, and this page goes on to the link that signs you in.</p></header>
+<p><a class="button" href="${link}">Go on</a></p>
+<p class="small quiet">The link works once, within ten minutes. After that, <code>quayside console --name owner</code> makes another one on this machine.</p>`
+
+/* 2. Shop */
+
+async function shopStep(visit: Visit, { kinds, store }: SetUpView, found: Found): Promise<Html> {
+  const forms = kinds.map((kind) => kindForm(visit, kind, found.store))
+  const other = html`<div>${forms}</div>`
+  if (!store) return other
+  const { id, name, kindLabel, address, isShop } = store
+  return html`${facts([
+    ['Name', name],
+    ['Kind', kindLabel],
+    [isShop ? 'Address' : 'Callbacks go to', html`<span class="id">${address}</span>`],
+  ])}
+${!isShop && html`<form method="post" action="/setup/try-callback">${hidden('store', id)}<button>Send a test callback</button></form>`}
+<p class="small"><a href="/stores/${id}">Test or change it</a></p>
+<details class="act"><summary>Connect another one…</summary>${other}</details>`
+}
+
+function kindForm(visit: Visit, kind: SetUpView['kinds'][number], added: AddedView | undefined): Html {
+  const { typed, own, isOpen } = formOf(visit, 'kind', kind.kind)
+  const isOurs = visit.form.get('kind') === kind.kind
+  const [key, secret] = kind.parts
+  const at = kind.kind
+  return html`<details class="act"${(isOpen || (added && isOurs)) && ' open'}><summary>${kind.label}…</summary><form method="post" action="/setup/add-store">${own}
+${kind.credentialsFrom !== null && html`<p>${kind.credentialsFrom}</p>`}
+${textField(typed, { label: 'Name, as you call it', name: 'name', isRequired: true, maxLength: 100, at })}
+${textField(typed, { label: 'Address', name: 'address', isRequired: true, maxLength: 500, at, about: `${kind.address}.` })}
+${key !== undefined && textField(typed, { label: key, name: 'key', isRequired: true, isSecret: true, maxLength: 500, at })}
+${secret !== undefined && textField(typed, { label: secret, name: 'secret', isRequired: true, isSecret: true, maxLength: 500, at })}
+<button class="go">Test and connect</button>
+${isOurs && added && html`<h3>What the test found. Nothing was kept.</h3>${findingsTable(added.findings)}`}</form></details>`
+}
+
+function backendPart({ store, token, callbackSecret }: AddedView, { settings }: AnswerOf<'viewSettings'>): Html {
+  const port = settings.find(({ name }) => name === 'listen.port')?.value ?? '8080'
+  const receiver = `import { createHmac, timingSafeEqual } from 'node:crypto'
+import { createServer } from 'node:http'
+const key = Buffer.from(process.env.QUAYSIDE_SECRET.slice(6), 'base64')
+createServer(async (request, response) => {
+  const body = Buffer.concat(await request.toArray())
+  const { 'webhook-id': id, 'webhook-timestamp': at, 'webhook-signature': all = '' } = request.headers
+  const mac = createHmac('sha256', key).update(\`\${id}.\${at}.\`).update(body).digest('base64')
+  const isSigned = all.split(' ').some((one) => one.length === mac.length + 3 && timingSafeEqual(Buffer.from(one), Buffer.from(\`v1,\${mac}\`)))
+  if (isSigned) console.log(String(body)) // store it once by its id: it has the keys
+  response.writeHead(isSigned ? 204 : 401).end()
+}).listen(4000)`
+  const order = `curl -s http://127.0.0.1:${port}/api/v1/orders -H 'Authorization: Bearer ${token}' \\
+  -H 'Content-Type: application/json' \\
+  -d '{"reference":"test-1","lines":[{"id":"1","sku":"a SKU of yours","quantity":1}]}'`
+  return html`<header class="title"><p class="trail">Set-up, step 2 of 5</p><h1>Your backend is connected</h1><p class="quiet">Its token and its secret are shown this once. Copy them now.</p></header>
+${facts([
+  ['Store', html`<span class="id">${store}</span>`],
+  ['Token', html`<code id="token">${token}</code>`],
+  ['Callback secret', html`<code id="secret">${callbackSecret}</code>`],
+])}
+<section class="stack"><h2>A receiver to copy</h2><p class="quiet">Run it with Node and <code>QUAYSIDE_SECRET</code> set to the secret: it verifies each callback and prints it. <code>quayside listen</code> does the same on this machine.</p><pre tabindex="0">${receiver}</pre></section>
+<section class="stack"><h2>A test order</h2><p class="quiet">Place it once the last step is done: it is a real order, and its key is bought.</p><pre tabindex="0">${order}</pre></section>
+<p><a class="button" href="/setup#s3">I have copied them, go on</a></p>`
+}
+
+/* 3. Products */
+
+async function productsStep(visit: Visit, setUp: SetUpView, found: Found): Promise<Html | undefined> {
+  const { store, supplier } = setUp
+  if (!store) return undefined
+  const { typed, own } = formOf(visit, 'step', 'products')
+  const before = setUp.filter ?? {}
+  const path = { store: store.id }
+  const counts =
+    found.chosen ?? (await visit.call('chooseProducts', { path, body: { keep: false } }).catch(() => undefined))
+  const isTyped = typed.form.size > 0
+  const of = (name: string) => String((isTyped ? typed.form.get(name) : before[name]) ?? '')
+  const chosen = new Set(isTyped ? typed.form.getAll('category') : ((before.categories as string[] | null) ?? []))
+  const known = (counts?.categories ?? []).flatMap(({ category }) => category ?? [])
+  const amount = { isDecimal: true, isShort: true, maxLength: 20 }
+  const form = html`<form class="stack" method="post" action="/setup/products">${own}${hidden('store', store.id)}
+<fieldset><legend class="small">Categories; none of them stands for all</legend>${[
+    ...new Set([...known.slice(0, 30), ...chosen]),
+  ].map(
+    (name, index) =>
+      html`<label for="f-category-${index}"><input type="checkbox" id="f-category-${index}" name="category" value="${name}"${chosen.has(name) && ' checked'}> <span>${name}</span></label>`,
+  )}</fieldset>
+${textField(typed, { label: 'Name or SKU contains', name: 'text', value: of('text') })}
+${textField(typed, { label: `Cost from, ${supplier?.currency}`, name: 'costMin', value: of('costMin'), ...amount })}
+${textField(typed, { label: `Cost up to, ${supplier?.currency}`, name: 'costMax', value: of('costMax'), ...amount })}
+<label for="f-stock"><input type="checkbox" id="f-stock" name="inStockOnly"${(isTyped ? typed.form.has('inStockOnly') : before.inStockOnly === true) && ' checked'}> <span>In stock only</span></label>
+${
+  store.isShop &&
+  selectField({
+    label: 'Products that your shop lacks',
+    name: 'create',
+    options: [
+      ['', 'leave them out'],
+      ['draft', 'make drafts, which you publish yourself'],
+      ['publish', 'put them on sale'],
+    ],
+    chosen: of('create'),
+  })
+}
+<p><button class="go" name="do" value="keep">Use these products</button> <button name="do" value="count">Count again</button></p></form>`
+  const shownCounts =
+    counts &&
+    html`<p>${grouped(counts.chosen)} of ${grouped(counts.offered)} products are chosen, ${grouped(counts.inStock)} of them in stock.</p>
+${table<ChosenView['categories'][number]>({
+  caption: 'Products by category',
+  rows: counts.categories.slice(0, 12),
+  columns: [
+    ['Category', ({ category }) => category ?? 'without one'],
+    ['Offered', ({ offered }) => grouped(offered), 'number'],
+    ['Chosen', (row) => grouped(row.chosen), 'number'],
+    ['In stock', ({ inStock }) => grouped(inStock), 'number'],
+  ],
+  isPairs: true,
+})}`
+  return changeable(
+    setUp,
+    'products',
+    'Change the products…',
+    html`${shownCounts ?? html`<p class="quiet">The catalogue is being read, or no product passes. <a href="/setup">Look again</a>.</p>`}`,
+    form,
+    isTyped,
+  )
+}
+
+/* 4. Prices */
+
+async function pricesStep(visit: Visit, setUp: SetUpView): Promise<Html | undefined> {
+  const { store, pricing } = setUp
+  if (!store) return undefined
+  const { typed, own } = formOf(visit, 'step', 'prices')
+  const part = (name: string) => (pricing?.[name] ?? {}) as Record<string, unknown>
+  const [markup, margin] = [String(part('markup').percent), String(part('margin').percent)]
+  const [ending = ''] = (part('rounding').endings as string[] | null) ?? []
+  const percent = { isDecimal: true, isShort: true, isRequired: true, maxLength: 10 }
+  const form = html`<form class="stack" method="post" action="/setup/prices">${own}${hidden('store', store.id)}
+${textField(typed, { label: 'Markup on the cost, %', name: 'markup', value: markup, ...percent })}
+${textField(typed, { label: 'Never below the cost plus, %', name: 'margin', value: margin, ...percent })}
+${selectField({ label: 'Prices end in', name: 'ending', options: [['', 'as computed'], '.99', '.95', '.90', '.00', ...(['', '.99', '.95', '.90', '.00'].includes(ending) ? [] : [ending])], chosen: typed.form.get('ending') ?? ending })}
+<p><button class="go">Use these prices</button></p></form>`
+  const text = html`<p>Cost plus ${markup} %, at least ${margin} % above the cost${ending !== '' && `, ending in ${ending}`}.</p>`
+  return changeable(setUp, 'prices', 'Change the prices…', text, form, typed.form.size > 0)
+}
+
+/** Shows a step that is done with its form behind a click, and another one with its form open. */
+const changeable = (
+  setUp: SetUpView,
+  step: SetUpView['done'][number],
+  summary: string,
+  text: Html,
+  form: Html,
+  isOpen: boolean,
+): Html =>
+  setUp.done.includes(step)
+    ? html`${text}<details class="act"${isOpen && ' open'}><summary>${summary}</summary><div>${form}</div></details>`
+    : html`${text}${form}`
+
+/* 5. Go live */
+
+async function liveStep(visit: Visit, setUp: SetUpView): Promise<Html> {
+  const { done: steps, caps, alertsTo, supplier } = setUp
+  const text = html`<p>At most ${money(caps.day, supplier?.currency)} a day and ${money(caps.order, supplier?.currency)} an order. ${alertsTo === null ? 'No alert is sent.' : `Alerts go out by ${alertsTo}.`}</p>`
+  const isGuarded = steps.includes('guards')
+  const guards = html`<h3>Caps and alerts</h3>${changeable(setUp, 'guards', 'Change the caps and the alerts…', isGuarded ? text : html`<p class="quiet">Orders above a cap wait for you. A test alert is sent when you save.</p>`, guardForm(visit, setUp), formOf(visit, 'step', 'guards').typed.form.size > 0)}`
+  return html`${guards}${isGuarded && (await startPart(visit, setUp))}`
+}
+
+function guardForm(visit: Visit, { caps, supplier }: SetUpView): Html {
+  const { typed, own } = formOf(visit, 'step', 'guards')
+  const currency = supplier?.currency
+  const amount = { isDecimal: true, isShort: true, isRequired: true, maxLength: 20 }
+  return html`<form class="stack" method="post" action="/setup/guards">${own}
+${textField(typed, { label: `Spend at most in a day, ${currency}`, name: 'day', value: caps.day ?? '', ...amount })}
+${textField(typed, { label: `Spend at most on one order, ${currency}`, name: 'order', value: caps.order ?? '', ...amount })}
+${selectField({
+  label: 'Alerts go to',
+  name: 'kind',
+  options: [
+    ['webhook', 'a webhook of your own'],
+    ['slack', 'Slack, or what takes its messages'],
+    ['email', 'a mail address'],
+  ],
+  chosen: typed.form.get('kind') ?? 'webhook',
+})}
+${textField(typed, { label: 'Address that they are sent to', name: 'address', isRequired: true, maxLength: 500, about: 'Of mail: that of the mail server, such as smtps://user:password@mail.example. It is kept sealed.' })}
+${textField(typed, { label: 'Mail address of who is alerted (mail only)', name: 'to' })}
+<p><button class="go">Save, and send a test alert</button></p></form>`
+}
+
+type DryRunView = AnswerOf<'viewDryRun'>['run']
+
+async function startPart(visit: Visit, setUp: SetUpView): Promise<Html> {
+  const { run } = await visit.call('viewDryRun')
+  const isRunning = run?.state === 'running'
+  const dry = html`<h3>What would change</h3>
+${live({ tag: 'div', id: 'dry', class: 'stack', from: `/setup/parts/dry${isRunning ? '?is=running' : ''}`, content: dryState(run, visit.now) })}
+${!isRunning && html`<form method="post" action="/setup/dry-run"><button${!run && html` class="go"`}>${run ? 'Run it again' : 'Show what would change'}</button></form>`}`
+  return html`${dry}${(run?.state === 'complete' || setUp.phase === 'done') && startForm(visit, setUp)}`
+}
+
+function dryState(run: DryRunView, now: number): Html {
+  if (!run)
+    return html`<p class="quiet">A dry run reads the catalogue and computes prices and stock on a copy. Nothing is changed.</p>`
+  if (run.state === 'running')
+    return html`<p>${mark('moving', 'dry run under way')} since ${clockTag(run.startedAt, now)}. <a href="/setup#s5">Look again</a></p>`
+  if (run.state !== 'complete' || !run.end) return html`<p>${mark('stop', 'dry run failed')} ${run.error}</p>`
+  const [pushed, held] = (['pushed', 'held'] as const).map(
+    (name) => run.end?.stores.reduce((sum, one) => sum + one[name], 0) ?? 0,
+  )
+  return html`${figures([
+    { name: 'Would be written', value: grouped(pushed ?? 0), beside: 'products with price and stock' },
+    { name: 'Would wait for you', value: grouped(held ?? 0), beside: 'held prices' },
+  ])}
+<p class="small"><a href="/syncs/dry-run">Read all of it</a>. It ended ${run.endedAt && clockTag(run.endedAt, now)}.</p>`
+}
+
+function startForm(visit: Visit, { phase, keyFile, caps, supplier }: SetUpView): Html | undefined {
+  if (phase === 'done') return undefined
+  const { typed, own } = formOf(visit, 'step', 'start')
+  return act({
+    summary: 'Keep the key, then start…',
+    to: '/setup/start',
+    isOpen: true,
+    about: html`Without the key-encryption key nothing opens the database or its backups, and all is lost. It is in <code>${keyFile}</code>. Keep a copy elsewhere, such as in a password manager, and type its first four characters from that copy.`,
+    fields: html`${own}${textField(typed, { label: 'The first four characters of the key', name: 'keyBegins', isRequired: true, isShort: true, maxLength: 44 })}`,
+    effect: {
+      Money: `Quayside buys for each paid order from now on: at most ${money(caps.day, supplier?.currency)} a day, ${money(caps.order, supplier?.currency)} an order.`,
+      Shop: 'The products above get their prices and their stock.',
+      'Old orders': 'Orders that were placed before this moment are not bought.',
+      Undo: 'Freeze buying at any time, on the overview.',
+    },
+    button: 'Start buying',
+    buttons: html`<button name="do" value="listings">Only write products and prices</button>`,
+  })
+}

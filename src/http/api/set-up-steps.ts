@@ -1,0 +1,345 @@
+import { z } from 'zod'
+import { createToken } from '../../access/tokens.ts'
+import { tryChannels } from '../../alerts/actions.ts'
+import { openChannels } from '../../alerts/alerts.ts'
+import { channelAddress, channelSource } from '../../config/alert-settings.ts'
+import { credentialsFault, credentialsSource } from '../../config/config.ts'
+import { ENCRYPT, isClearText } from '../../config/warnings.ts'
+import { passesFilter } from '../../domain/listing.ts'
+import { availableStock } from '../../domain/offer.ts'
+import { parsePercent } from '../../domain/pricing-rules.ts'
+import { messageOf } from '../../errors.ts'
+import { unfreeze } from '../../ordering/actions.ts'
+import { Secret } from '../../secret.ts'
+import type { SettingsDocument } from '../../settings/document.ts'
+import { newStoreId } from '../../settings/set-up-files.ts'
+import { SET_UP_CAUSE } from '../../storage/freezes.ts'
+import { listOffers } from '../../storage/offers.ts'
+import { openCallbackSecrets, secretText } from '../../stores/backend/signature.ts'
+import { failed } from '../../stores/findings.ts'
+import { kindOf } from '../../stores/kinds.ts'
+import type { StoreFinding } from '../../stores/store.ts'
+import type { ShopAccess, StoreKind } from '../../stores/store-kind.ts'
+import { storePolicy } from '../../stores/store-settings.ts'
+import {
+  addStoreBody,
+  choosePricesBody,
+  chooseProductsBody,
+  guardBody,
+  invalidField,
+  startSellingBody,
+} from '../input.ts'
+import { type ApiContext, admin, configuredStore, ok, operation } from '../operation.ts'
+import { WHY } from './set-up.ts'
+import { count, finding, words } from './views.ts'
+
+const AddedStore = z.object({
+  store: words.describe('Its permanent id; null: something failed, and nothing was kept'),
+  findings: z.array(finding),
+  token: words.describe('For a backend, shown this once: it sends the token with each order'),
+  callbackSecret: words.describe('For a backend, shown this once: callbacks are signed with it'),
+})
+
+const Chosen = z.object({
+  offered: count,
+  chosen: count,
+  inStock: count,
+  categories: z.array(z.object({ category: words, offered: count, chosen: count, inStock: count })),
+})
+
+const Guarded = z.object({ sent: z.boolean(), detail: words.describe('Why the test alert was not sent'), ms: count })
+const Revised = z.object({ revision: count })
+
+/** The markup of a new store, until a person chooses another one. */
+const MARKUP = '20'
+
+type Body<S extends z.ZodType> = z.output<S>
+
+/** The operations of the steps of a set-up. Each tries a change of the settings, and puts it in force where nothing failed. */
+export function setUpStepOperations(context: ApiContext) {
+  const { ordering, settings, config, randomBytes } = context
+  const { db, now, newId, vault } = ordering
+  const change = async (
+    edit: (document: SettingsDocument) => object,
+    why: string,
+    by: string,
+    secrets?: Record<string, Secret>,
+  ) => {
+    const { revision: base, document } = await settings.read()
+    return settings.apply({ base, document: edit(document), why, ...(secrets && { secrets }) }, by)
+  }
+  const changeStore = (
+    id: string,
+    edit: (store: SettingsDocument['stores'][number]) => object,
+    why: string,
+    by: string,
+  ) =>
+    change(
+      (document) => ({
+        ...document,
+        stores: document.stores.map((one) => (one.id === id ? { ...one, ...edit(one) } : one)),
+      }),
+      why,
+      by,
+    )
+  return {
+    addStore: operation({
+      route: 'POST /stores',
+      needsWorker: true,
+      allowed: admin,
+      body: addStoreBody,
+      summary:
+        'Connect a store: it is tried, and kept where nothing failed. Nothing is written to it before it is switched on.',
+      answer: AddedStore,
+      success: { 200: 'What was found' },
+      failures: { 409: '`settings_in_file`: the stores are lines of the configuration; `settings_changed`' },
+      async handle({ caller, body }) {
+        const kind = kindOf(body)
+        const met = await meet(kind, body, now)
+        const none = { store: null, token: null, callbackSecret: null }
+        if (met.findings.some(({ state }) => state === 'failed')) return ok({ ...none, findings: met.findings })
+        const id = newStoreId(body.name, randomBytes)
+        const deliver = config.publicUrl === null ? 'keys' : kind.deliver
+        const store = {
+          id,
+          kind: kind.kind,
+          name: body.name,
+          selling: 'off',
+          ...met.settings,
+          deliver,
+          pricing: { markup: { percent: MARKUP } },
+        }
+        const secrets = met.credentials && { [credentialsSource(id).file]: met.credentials }
+        await change(
+          (document) => ({ ...document, stores: [...document.stores, store] }),
+          `adds the store ${body.name}`,
+          caller.actor,
+          secrets,
+        )
+        if (kind.shop) return ok({ ...none, store: id, findings: met.findings })
+        const wanted = {
+          name: `${body.name} (first)`,
+          role: 'store',
+          store: id,
+          scopes: ['orders', 'keys'],
+          expiresInDays: null,
+        } as const
+        const { token } = await createToken(
+          { db, now, newId, randomBytes },
+          { ...wanted, scopes: [...wanted.scopes] },
+          caller.actor,
+        )
+        const [secret] = (await openCallbackSecrets({ db, vault, now, newId })).of(id)
+        return ok({
+          store: id,
+          findings: met.findings,
+          token: token.reveal(),
+          callbackSecret: secret ? secretText(secret) : null,
+        })
+      },
+    }),
+    chooseProducts: operation({
+      route: 'POST /stores/:store/products',
+      allowed: admin,
+      body: chooseProductsBody,
+      summary:
+        'Count the products that a filter leaves, by category; with `keep`, put the filter in force for a store.',
+      answer: Chosen,
+      success: { 200: 'The counts' },
+      failures: { 404: 'no such store', 409: '`settings_in_file`, `settings_changed`' },
+      async handle({ caller, path, body: { keep, create, ...filter } }) {
+        const store = configuredStore(context, path.store)
+        const listings = { ...store.listings, mode: 'all' as const, ...given(filter) }
+        const counted = await countOf(context, { ...store, listings })
+        if (counted.chosen === 0) {
+          const message =
+            counted.offered === 0
+              ? 'the catalogue was not read yet: wait for a moment'
+              : `none of ${counted.offered} products is left: choose less strictly`
+          throw invalidField(filter.categories?.length === 0 ? 'categories' : 'text', message)
+        }
+        if (keep) {
+          await changeStore(
+            store.id,
+            () => ({ listings, ...(create !== undefined && kindOf(store).shop && { create }) }),
+            WHY.products,
+            caller.actor,
+          )
+        }
+        return ok(counted)
+      },
+    }),
+    choosePrices: operation({
+      route: 'POST /stores/:store/prices',
+      allowed: admin,
+      body: choosePricesBody,
+      summary: 'Sell by one markup, one floor and one ending of prices. Rules by category, cost and product stay.',
+      answer: Revised,
+      success: { 200: 'In force' },
+      failures: { 404: 'no such store', 409: '`settings_in_file`, `settings_changed`' },
+      async handle({ caller, path, body: { markup, margin, ending } }) {
+        const store = configuredStore(context, path.store)
+        const [adds, least] = [parsePercent(markup), parsePercent(margin)]
+        if (adds === undefined) throw invalidField('markup', 'must be a percentage such as 12.5')
+        if (least === undefined) throw invalidField('margin', 'must be a percentage such as 5')
+        if (adds < least)
+          throw invalidField(
+            'markup',
+            `is below the floor of ${margin} %: every price would be the floor. Raise it, or lower the floor`,
+          )
+        const { revision } = await changeStore(
+          store.id,
+          ({ pricing }) => ({
+            pricing: {
+              ...pricing,
+              markup: { ...pricing.markup, percent: markup },
+              margin: { ...pricing.margin, percent: margin },
+              rounding: { ...pricing.rounding, step: null, endings: ending === null ? null : [ending] },
+            },
+          }),
+          WHY.prices,
+          caller.actor,
+        )
+        return ok({ revision })
+      },
+    }),
+    guardSelling: operation({
+      route: 'POST /set-up/guards',
+      needsWorker: true,
+      allowed: admin,
+      body: guardBody,
+      summary:
+        'Cap what is spent, and alert people: a test alert is sent first, and nothing is kept where it is not taken.',
+      answer: Guarded,
+      success: { 200: 'Whether the test alert was sent' },
+      failures: { 409: '`settings_in_file`, `settings_changed`' },
+      async handle({ caller, body: { day, order, kind, address, to } }) {
+        const reached = channelAddress(kind, address)
+        if (typeof reached === 'string') throw invalidField('address', reached)
+        if (kind === 'email' && !to) throw invalidField('to', 'missing: who is alerted')
+        const settingsOf = kind === 'email' ? { kind, from: to ?? '', to: [to ?? ''] } : { kind }
+        const channels = { [CHANNEL]: { least: 'warning', ...settingsOf } } as SettingsDocument['alerts']['channels']
+        const opened = openChannels({ alerts: { channels }, alertAddresses: new Map([[CHANNEL, reached]]) }, now)
+        const [tried] = await tryChannels(ordering, opened, CHANNEL, caller.actor)
+        await Promise.all(opened.map((one) => one.close()))
+        const sent = tried?.outcome === 'sent'
+        if (!sent) return ok({ sent, detail: tried?.detail ?? null, ms: tried?.ms ?? 0 })
+        await change(
+          (document) => ({
+            ...document,
+            spendCaps: { ...document.spendCaps, day, order },
+            alerts: { ...document.alerts, channels: { ...document.alerts.channels, ...channels } },
+          }),
+          WHY.guards,
+          caller.actor,
+          { [channelSource(CHANNEL).file]: new Secret(address) },
+        )
+        return ok({ sent, detail: tried.detail, ms: tried.ms })
+      },
+    }),
+    startSelling: operation({
+      route: 'POST /set-up/start',
+      needsWorker: true,
+      allowed: admin,
+      body: startSellingBody,
+      summary: 'End the set-up: switch its stores on, and let Quayside buy.',
+      answer: Revised,
+      success: { 200: 'Prices and stock go out now; with `buy`, orders from now on are bought' },
+      failures: { 409: '`settings_in_file`, `settings_changed`' },
+      async handle({ caller, body: { buy, keyBegins } }) {
+        if (!config.keyEncryptionKey.reveal().startsWith(keyBegins)) {
+          throw invalidField('keyBegins', 'does not begin so: open the file, and keep a copy of it elsewhere')
+        }
+        const isOff = ({ selling }: Pick<SettingsDocument['stores'][number], 'selling'>): boolean => selling === 'off'
+        const { document, revision } = await settings.read()
+        const made = document.stores.some(isOff)
+          ? await change(
+              (now) => ({ ...now, stores: now.stores.map((one) => (isOff(one) ? { ...one, selling: 'on' } : one)) }),
+              'set-up: live',
+              caller.actor,
+            )
+          : { revision }
+        if (buy) await unfreeze(ordering, caller.actor, [SET_UP_CAUSE])
+        return ok({ revision: made.revision })
+      },
+    }),
+  }
+}
+
+/** The name of the channel that a set-up makes. */
+const CHANNEL = 'owner'
+
+const given = <T extends object>(values: T) =>
+  Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as {
+    [K in keyof T]?: Exclude<T[K], undefined>
+  }
+
+/** Tries a store that is in no settings yet. */
+async function meet(kind: StoreKind, body: Body<typeof addStoreBody>, now: () => number) {
+  if (!kind.shop)
+    return { settings: { callbackUrl: body.address }, findings: clearText(body.address), credentials: undefined }
+  return meetShop(kind.shop, body, now)
+}
+
+async function meetShop(
+  shop: ShopAccess,
+  { address, key = '', secret = '' }: Body<typeof addStoreBody>,
+  now: () => number,
+) {
+  const questions = await shop.questions()
+  const place = questions.readAddress(address)
+  if ('fault' in place) throw invalidField('address', `must be ${place.fault}`)
+  const text = `${key}:${secret}`
+  const credentials = questions.readCredentials(text)
+  if (!credentials) throw invalidField('key', credentialsFault({ ...shop, ...questions }, text))
+  const unsafe = clearText(place.url)
+  if (unsafe.length > 0) return { settings: {}, findings: unsafe, credentials: undefined }
+  const look = questions.look({ url: place.url, credentials, settings: {} }, now)
+  try {
+    const { findings, currency } = await look.test()
+    return {
+      settings: { url: place.url, ...(currency !== null && { currency }) },
+      findings,
+      credentials: new Secret(text),
+    }
+  } catch (error) {
+    return {
+      settings: {},
+      findings: [failed('connection', messageOf(error), 'Correct the address, then try again.')],
+      credentials: undefined,
+    }
+  } finally {
+    await look.close()
+  }
+}
+
+/** Keys never leave this machine in clear text. */
+const clearText = (address: string): StoreFinding[] =>
+  isClearText(address)
+    ? [failed('encryption', `keys would travel unencrypted to ${address}. Nothing was sent`, `Please ${ENCRYPT}.`)]
+    : []
+
+/** Counts by category what a store would list of what the supplier has. */
+async function countOf({ ordering: { db }, config }: ApiContext, store: Parameters<typeof storePolicy>[0]) {
+  const { filter } = storePolicy(store, config.rates, config.dialectFacts.money.currency)
+  const categories = new Map<
+    string | null,
+    { category: string | null; offered: number; chosen: number; inStock: number }
+  >()
+  for (let after = ''; ; ) {
+    const offers = await db.query(listOffers({ after, limit: 500 }))
+    for (const offer of offers) {
+      const of = categories.get(offer.category) ?? { category: offer.category, offered: 0, chosen: 0, inStock: 0 }
+      const isChosen = passesFilter(offer, filter)
+      of.offered += 1
+      if (isChosen) of.chosen += 1
+      if (isChosen && availableStock(offer) !== 0) of.inStock += 1
+      categories.set(offer.category, of)
+    }
+    after = offers.at(-1)?.productId ?? after
+    if (offers.length < 500) break
+  }
+  const rows = [...categories.values()].toSorted((a, b) => b.offered - a.offered)
+  const sum = (name: 'offered' | 'chosen' | 'inStock') => rows.reduce((total, row) => total + row[name], 0)
+  return { offered: sum('offered'), chosen: sum('chosen'), inStock: sum('inStock'), categories: rows.slice(0, 200) }
+}
