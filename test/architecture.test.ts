@@ -106,7 +106,7 @@ const budgets: Record<string, number> = {
   dialect: 865,
   domain: 6_680,
   fitting: 1_790,
-  http: 8_105,
+  http: 8_110,
   inbox: 1_935,
   keys: 715,
   listings: 2_010,

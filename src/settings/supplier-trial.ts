@@ -115,7 +115,7 @@ export async function testSupplier(access: SupplierAccess): Promise<SupplierTest
     findings: [
       ...reached,
       found('API key', 'the supplier takes it'),
-      balance === null ? found('balance', `it cannot be read: ${more}`, 'doubtful') : found('balance', balance),
+      balance === null ? found('account', `it cannot be read: ${more}`, 'doubtful') : found('account', balance),
       found('products', `${products.length === 1 ? 'one was' : `${products.length} were`} read`),
     ],
     products,

@@ -9,10 +9,10 @@ const people = {
     listAlerts listAlertChannels listOutbox watchEvents listPurchases
     viewPurchase viewEvidence listDeliveries viewDelivery exportOrders
     exportDeliveries listSyncRuns viewSyncRun listSyncChanges viewDryRun
-     explainPrice listSweeps viewSweep viewBalance listDiscrepancies listStores listAudit
-     viewSettings viewSettingsDocument listSettingsRevisions listWebhooks listBackups previewPrices
-     listClaims viewClaim viewWaiting listPeople search listActors viewEarnings exportEarnings`,
-     viewPriceRules viewSetUp
+    explainPrice listSweeps viewSweep viewBalance listDiscrepancies listStores listAudit
+    viewSettings viewSettingsDocument listSettingsRevisions listWebhooks listBackups previewPrices
+     listClaims viewClaim viewWaiting listPeople search listActors viewEarnings exportEarnings
+    viewSetUp`,
   operator: `
     cancelOrder takeShopOrder releaseShopOrder resendOrder withdrawKeysPage importListings
     linkListing unlinkListing ignoreListing unignoreListing releaseListing
