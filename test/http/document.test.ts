@@ -212,6 +212,11 @@ describe('an example', () => {
     unmuteAlert: async (world) => ({ path: `${await alertOf(world)}/unmute` }),
     // No channel is configured here.
     testAlertChannels: async () => ({ refused: 'not_found' }),
+    addStore: async () => ({ refused: 'settings_in_file' }),
+    trySupplier: async () => ({ refused: 'set_up_done' }),
+    chooseProducts: async () => ({ path: `/stores/${STORE}/products`, refused: 'invalid' }),
+    choosePrices: async () => ({ path: `/stores/${STORE}/prices`, refused: 'settings_in_file' }),
+    startSelling: async () => ({ refused: 'invalid' }),
     freeze: async () => ({}),
     unfreeze: async (world) => {
       await world.ask('POST', '/freeze', { body: { reason: 'a look first' } })
