@@ -146,7 +146,7 @@ describe('quayside restore', () => {
     expect(widest(shown)).toBeLessThanOrEqual(80)
     const json = await run([...argv, '--json'], { now })
     const replaced = expect.stringMatching(/\/quayside\.db\.replaced-\d{8}T\d{9}Z$/)
-    expect(JSON.parse(json.stdout)).toEqual({ database, madeAt, epoch: 3, replaced })
+    expect(JSON.parse(json.stdout)).toEqual({ database, madeAt, epoch: 3, revision: null, replaced })
   })
 
   test('of a damaged backup fails, and does not say that the command line is wrong', async () => {
