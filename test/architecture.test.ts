@@ -44,7 +44,7 @@ const allowed: Record<string, string[]> = {
   http: [...flows, ...ports, 'access', 'config', 'observe', 'backup', 'alerts', 'settings'],
   keys: ['http', 'ordering', 'storage', 'domain'],
   console: ['http', 'access', 'domain'],
-  processes: ['backup', 'domain', 'http', 'inbox', 'ordering', 'storage', 'stores', 'supplier', 'vault'],
+  processes: ['backup', 'config', 'domain', 'http', 'inbox', 'ordering', 'storage', 'stores', 'supplier', 'vault'],
   demo: [
     'app.ts',
     'installation.ts',
@@ -94,14 +94,14 @@ const loadedWith = (file: string) =>
  * what a feature needs that was not there.
  */
 const budgets: Record<string, number> = {
-  root: 2_680,
+  root: 2_520,
   access: 385,
   alerts: 1_125,
   backup: 1_035,
   catalogue: 1_585,
   cli: 7_375,
   config: 965,
-  console: 9_175,
+  console: 9_145,
   demo: 580,
   dialect: 865,
   domain: 6_680,
@@ -116,7 +116,7 @@ const budgets: Record<string, number> = {
   reconciliation: 1_235,
   rehearsal: 180,
   sandbox: 3_680,
-  settings: 845,
+  settings: 860,
   storage: 8_695,
   stores: 7_135,
   supplier: 2_920,
