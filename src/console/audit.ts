@@ -57,6 +57,7 @@ export const auditWords: Record<string, string> = {
   restore: 'restored a backup',
   'restore.reattached': 'reattached orders after a restore',
   'store.confirm_mail': 'confirmed the mail of an order',
+  'store.remove': 'removed a store',
   'store.rotate_secret': 'rotated a callback secret',
   'store.trigger': 'sent an example callback',
   'token.create': 'created a token',

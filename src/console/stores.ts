@@ -6,7 +6,7 @@ import { countsByWord, listingLabels, type Sign } from '../domain/labels.ts'
 import type { ListingState } from '../domain/listing.ts'
 import type { AnswerOf, ItemOf } from '../http/api/table.ts'
 import { triggerBody } from '../http/input.ts'
-import { act, formOf, needsRole, notNow, selectField, textField } from './forms.ts'
+import { act, formOf, hidden, needsRole, notNow, reasonField, secretField, selectField, textField } from './forms.ts'
 import { listPage } from './list-page.ts'
 import { type Fact, facts, notice, section } from './lists.ts'
 import { mark, stateMark } from './marks.ts'
@@ -52,7 +52,9 @@ function headline(stores: readonly StoreView[]): string {
 /** Returns the worst thing that is wrong with a store; undefined where nothing is wrong. */
 function problemOf(store: StoreView): { sign: Sign; word: string; text: string } | undefined {
   const { shop, pausedUntil, listings } = store
+  if (store.selling === 'off') return { sign: 'planned', word: 'not live', text: 'its set-up has not ended' }
   if (shop?.failingSince) return { sign: 'stop', word: 'orders not read', text: 'its orders cannot be read' }
+  if (store.selling === 'paused') return { sign: 'off', word: 'sells nothing', text: 'a person has paused it' }
   if (pausedUntil) return { sign: 'held', word: 'paused', text: 'it refused its listings, and is tried again later' }
   const failed = `${counted(listings.failed ?? 0, 'listing')} failed`
   if (listings.failed) return { sign: 'stop', word: failed, text: failed }
@@ -103,6 +105,22 @@ export const storePage: Page = {
       const text = `The store did not take ${example}: ${detail ?? outcome}`
       return { notice: { kind: 'held', word: outcome === 'refused' ? 'Refused' : 'No answer', text } }
     }),
+    selling: byAdmin(async ({ call, path, form }) => {
+      const selling = form.get('selling') ?? ''
+      await call('setSelling', { path, body: { selling, reason: form.get('reason') } })
+      return selling === 'paused'
+        ? done('Paused', 'It sells nothing from now on: each listing goes there without stock. What is paid is still bought.')
+        : done('On', 'It sells again: prices and stock go there now.')
+    }),
+    credentials: byAdmin(async ({ call, path, form }) => {
+      const [key, secret] = ['key', 'secret'].map((name) => (form.get(name) ?? '').trim())
+      await call('changeCredentials', { path, body: { key, secret, reason: form.get('reason') } })
+      return done('Changed', 'The shop took the new credentials, and Quayside uses them. Revoke the ones before in the shop.')
+    }),
+    remove: byAdmin(async ({ call, path, form }) => {
+      await call('removeStore', { path, body: { reason: form.get('reason') } })
+      return done('Removed', 'Its orders and keys can be read as before. Revoke the credentials in the shop.', '/stores')
+    }),
     'rotate-secret': byAdmin(async (visit) => {
       const hours = (visit.form.get('overlapHours') ?? '').trim()
       const made = await visit.call('rotateCallbackSecret', {
@@ -126,7 +144,7 @@ async function storeOf(visit: Visit): Promise<StoreView> {
 }
 
 function storeMain(visit: Visit, store: StoreView, first?: Html): Html {
-  const { id, name, kindLabel, address, publications, pausedUntil, error, shop, callbackSecret, listings } = store
+  const { id, name, kindLabel, address, publications, pausedUntil, error, shop, callbackSecret, listings, selling } = store
   const { now } = visit
   const problem = problemOf(store)
   const states = Object.entries(listings)
@@ -144,6 +162,8 @@ ${first}
       pausedUntil && ['Paused until', clockTag(pausedUntil, now)],
       error && ['It said', error],
       store.proven && ['Proven', html`by the ${store.proven.by} of an order, ${ago(store.proven.at, now)}`],
+      selling === 'off' && ['Not live', 'Nothing is written to it, and no order of it is taken, before its set-up ends.'],
+      selling === 'paused' && ['Paused by a person', 'It shows no stock. What is paid is still bought.'],
       isUnproven(store) && ['Not proven', 'Buy something there yourself, then test the store with that order.'],
     ]),
     stateOf(store),
@@ -264,12 +284,61 @@ function actionsOf(visit: Visit, store: StoreView): Html {
       isOpen: visit.faults.has('overlapHours'),
       stops: true,
     })
-  }</div>
+  }${role === 'admin' && !isInFile && settingActs(visit, store)}</div>
 ${notNow(
+  role === 'admin' && isInFile && IN_FILE,
   !isOperator && needsRole('Test, confirm, example', 'operator', visit),
   !callbackSecret && `Examples, callback secret: ${kindLabel} gets no callbacks.`,
   callbackSecret !== null && role !== 'admin' && needsRole('Rotate the callback secret', 'admin', visit),
 )}`
+}
+
+const IN_FILE = 'Pause, credentials, remove: the stores are lines of the configuration file. `quayside settings adopt` moves them here.'
+
+/** What changes the settings of a store. */
+function settingActs(visit: Visit, { id, name, shop, callbackSecret, selling }: StoreView): Html {
+  const [sell, enter, leave] = (['selling', 'credentials', 'remove'] as const).map((deed) => formOf(visit, 'deed', deed))
+  const isPaused = selling === 'paused'
+  return html`${
+    selling !== 'off' &&
+    act({
+      summary: isPaused ? 'Sell again…' : 'Pause: sell nothing here…',
+      to: `/stores/${id}/selling`,
+      about: isPaused ? `Shows the stock of each listing in ${name} again.` : `Takes the stock of each listing in ${name}, at its price.`,
+      fields: html`${sell?.own}${hidden('selling', isPaused ? 'on' : 'paused')}${sell && reasonField(sell.typed, 'selling')}`,
+      effect: {
+        Orders: 'Those that are paid, and those that still come, are bought as before.',
+        Undo: isPaused ? 'Pause it again.' : 'Let it sell again.',
+      },
+      button: isPaused ? `Sell in ${name} again` : `Pause ${name}`,
+      stops: !isPaused,
+      isOpen: sell?.isOpen ?? false,
+    })
+  }${
+    !callbackSecret &&
+    act({
+      summary: 'Change the credentials…',
+      to: `/stores/${id}/credentials`,
+      about: `Tries new credentials of ${name}. Where the shop refuses them, the ones before stay.`,
+      fields: html`${enter?.own}${secretField(visit, 'First part: key or client id', 'key')}${secretField(visit, 'Second part: secret', 'secret')}${enter && reasonField(enter.typed, 'credentials')}`,
+      effect: { Store: 'Nothing in it changes.', Secrets: 'They are sealed, and never shown again.', Undo: 'Undo the revision.' },
+      button: `Change the credentials of ${name}`,
+      isOpen: enter?.isOpen ?? false,
+    })
+  }${act({
+    summary: 'Remove the store…',
+    to: `/stores/${id}/remove`,
+    about: `Takes ${name} out of the settings, once nothing of it is under way.`,
+    fields: html`${leave?.own}${leave && reasonField(leave.typed, 'remove')}`,
+    effect: {
+      Store: shop ? 'Its products stay as they are: pause it first, so that it sells nothing.' : 'Its tokens end: it places no more orders.',
+      Records: 'Orders, keys and prices stay. Its permanent id is never used again.',
+      Undo: 'Undo the revision; a backend needs a new token then.',
+    },
+    button: `Remove ${name}`,
+    stops: true,
+    isOpen: leave?.isOpen ?? false,
+  })}`
 }
 
 export const testedPart = ({ healthy, findings }: Pick<AnswerOf<'testStore'>, 'healthy' | 'findings'>): Html =>

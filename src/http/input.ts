@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { personRoles } from '../access/sessions.ts'
 import { roles, scopes } from '../access/tokens.ts'
+import { severities } from '../domain/alert-notice.ts'
 import { parseDecimal } from '../domain/money.ts'
 import { previewKinds } from '../domain/price-preview.ts'
 import { Failure } from '../errors.ts'
@@ -230,6 +231,41 @@ export const applySettingsBody = fields({
   secrets: settingsSecrets,
   reason: reason(3),
 }).meta({ examples: [{ ...settingsExample, reason: 'the new supplier' }] })
+export const settingBody = fields({
+  name: text(500, 'The setting, as it is listed: `stores.<id>.pricing.markup.percent`'),
+  value: z
+    .string({ error: must('a text, or null') })
+    .max(20_000)
+    .nullable()
+    .describe('Its new value: a text as it is, all else as JSON; null: its default'),
+  reason: reason(3),
+}).meta({ examples: [{ name: 'spendCaps.day', value: '500.00', reason: 'more orders since Monday' }] })
+export const sellingBody = fields({
+  selling: oneOf(['on', 'paused']).describe('`paused`: it sells nothing, and what is paid is still bought'),
+  reason: reason(3),
+}).meta({ examples: [{ selling: 'paused', reason: 'the shop is being rebuilt' }] })
+const secretText = (about: string) =>
+  matching(/^[\x21-\x7e]{1,2000}$/, 'text of 1 to 2000 characters without spaces').meta({
+    description: about,
+    minLength: 1,
+    maxLength: 2_000,
+  })
+export const credentialsBody = fields({
+  key: secretText('The first part of the credentials of the shop'),
+  secret: secretText('The second part'),
+  reason: reason(3),
+}).meta({ examples: [{ key: 'ck_1', secret: 'cs_1', reason: 'the old ones were revoked' }] })
+export const apiKeyBody = fields({ apiKey: secretText('The new API key'), reason: reason(3) }).meta({
+  examples: [{ apiKey: 'sk_1', reason: 'the yearly rotation' }],
+})
+export const channelBody = fields({
+  kind: oneOf(['webhook', 'slack', 'email']),
+  least: oneOf(severities).optional().describe('Less severe alerts are not sent to it'),
+  from: text(200, 'Of `email`: the sender').optional(),
+  to: z.array(text(200, 'A recipient')).max(50).optional().describe('Of `email`'),
+  address: text(2_000, 'Where it sends to; a secret. Absent: as before').optional(),
+  reason: reason(3),
+}).meta({ examples: [{ kind: 'webhook', address: 'https://alerts.example/hook', reason: 'the new duty' }] })
 export const revisionsPaging = {
   limit: queryNumber(1, 200, 50, 'How many a page has at most'),
   before: matching(/^\d{1,9}$/, 'the number of a revision')

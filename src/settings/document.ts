@@ -42,3 +42,72 @@ function changed(document: SettingsDocument | null, other: SettingsDocument | nu
 
 const byId = (document: SettingsDocument | null): Record<string, unknown> =>
   document ? { ...document, stores: Object.fromEntries(document.stores.map((store) => [store.id, store])) } : {}
+
+/** The settings that stay in the configuration file, and why. */
+export const FILE_ONLY: Record<keyof typeof processKeys | 'keys.proxies', string> = {
+  listen: 'an address of this process: another process on the same database has its own',
+  console: 'an address of this process, and without it nobody reaches this page',
+  dataDir: 'it says where the database is',
+  database: 'it says where the database is',
+  backups: 'the disk of this machine, and a restore needs them without the database',
+  logLevel: 'of this process',
+  identity: 'Quayside writes it, so that a lost database is recognised',
+  'keys.proxies': 'the proxies before this process: whom it believes must not change from afar',
+}
+
+/** Returns why a setting can be changed in the file alone; undefined for one that the page changes. */
+export const fileOnlyWhy = (name: string): string | undefined =>
+  Object.entries(FILE_ONLY).find(([key]) => name === key || name.startsWith(`${key}.`))?.[1]
+
+/** What names a store for good: orders at the supplier carry the id, and each kind has settings of its own. */
+const PERMANENT = /^stores\.[a-z0-9-]+\.(id|kind)$/
+
+/**
+ * Changes one setting of a document. The shapes check the result when it is applied.
+ *
+ * @param name as `differences` names it; @param text a text as it is, all else as JSON; null: the default
+ */
+export function withSetting(
+  document: SettingsDocument,
+  name: string,
+  text: string | null,
+): { document: object } | { fault: string } {
+  const why = fileOnlyWhy(name)
+  if (why !== undefined) return { fault: `in the configuration file only: ${why}` }
+  if (PERMANENT.test(name)) return { fault: 'permanent: remove the store, and add another one' }
+  const store = document.stores.find(({ id }) => name.startsWith(`stores.${id}.`))
+  if (name.startsWith('stores.') && !store) return { fault: 'no store has this id' }
+  const candidates = valuesOf(text).map((value) =>
+    store
+      ? {
+          ...document,
+          stores: document.stores.map((one) =>
+            one === store ? put(one, name.slice(`stores.${store.id}.`.length), value) : one,
+          ),
+        }
+      : put(document, name, value),
+  )
+  // Where none fits, the shapes say what is right when it is applied.
+  const [first = document] = candidates
+  return { document: candidates.find((one) => documentShape.safeParse(one).success) ?? first }
+}
+
+/** The values that a text may stand for. Many amounts are texts, so a text comes first. */
+function valuesOf(text: string | null): unknown[] {
+  if (text === null) return [undefined]
+  try {
+    const parsed: unknown = JSON.parse(text)
+    return parsed === null ? [null, text] : [text, parsed]
+  } catch {
+    return [text]
+  }
+}
+
+/** Returns a copy with another value at a path; undefined takes it out. A key may have dots, such as the name of a category. */
+function put(owner: object, path: string, value: unknown): object {
+  const [key, inner] = Object.entries(owner).find(([name]) => path.startsWith(`${name}.`)) ?? []
+  if (key !== undefined && typeof inner === 'object' && inner !== null) {
+    return { ...owner, [key]: put(inner, path.slice(key.length + 1), value) }
+  }
+  return Object.fromEntries(Object.entries({ ...owner, [path]: value }).filter(([, one]) => one !== undefined))
+}

@@ -40,7 +40,12 @@ export interface InstallationSettings {
    * @throws Failure `invalid` with every fault, also those of a supplier or a shop that does not answer
    */
   apply(
-    change: SettingsChange & { base: number; why: string },
+    change: SettingsChange & {
+      base: number
+      why: string
+      /** Called once work by the old settings has ended: what is committed with the revision. It may refuse by a failure. */
+      also?: (() => Promise<Change[]>) | undefined
+    },
     by: string,
   ): Promise<{ revision: number; changes: Difference[] }>
   /** Puts the settings before the newest revision in force again. @throws Failure as `apply` does */
@@ -116,9 +121,14 @@ export async function openSettings(parts: SettingsParts): Promise<InstallationSe
     console: current().console,
   })
 
-  async function putInForce(next: Config, stored: StoredSettings, entry: Omit<RevisionEntry, 'number' | 'at'>) {
+  async function putInForce(
+    next: Config,
+    stored: StoredSettings,
+    entry: Omit<RevisionEntry, 'number' | 'at'>,
+    also: () => Promise<Change[]> = async () => [],
+  ) {
     await noteIdentity(next)
-    await parts.change(next, () => commitRevision(parts, stored, entry))
+    await parts.change(next, async () => commitRevision(parts, stored, entry, await also()))
     log.info('settings.applied', { count: stored.revision, actor: entry.actor })
     return { revision: stored.revision, changes: entry.changes }
   }
@@ -138,10 +148,10 @@ export async function openSettings(parts: SettingsParts): Promise<InstallationSe
         return { faults: error.fields, findings: [], changes: [] }
       }
     },
-    apply: async ({ base, why, ...change }, by) => {
+    apply: async ({ base, why, also, ...change }, by) => {
       const { next, stored, changes } = nextOf(await newestFrom(base), change)
       await assertWorks(next, current(), now)
-      return putInForce(next, stored, { actor: by, why, undoes: null, changes })
+      return putInForce(next, stored, { actor: by, why, undoes: null, changes }, also)
     },
     undo: async (base, by) => {
       const last = await newestFrom(base)
@@ -207,8 +217,9 @@ const commitRevision = async (
   parts: RevisionParts,
   stored: StoredSettings,
   entry: Omit<RevisionEntry, 'number' | 'at'>,
+  also: Change[] = [],
 ) => {
-  await parts.db.commit(revisionChanges(parts, stored, entry)).catch((error: unknown) => {
+  await parts.db.commit([...revisionChanges(parts, stored, entry), ...also]).catch((error: unknown) => {
     if (!(error instanceof Failure) || error.code !== 'conflict') throw error
     throw conflict('settings_changed', 'another person has changed the settings just now: read them again')
   })

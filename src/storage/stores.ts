@@ -1,4 +1,5 @@
 import { sql } from 'drizzle-orm'
+import { finalStates } from '../domain/purchase.ts'
 import type { Change, Database } from './database.ts'
 import { callbackSecrets, lateOrders, settings, storeReadings } from './schema.ts'
 import { build, change, statement } from './statement.ts'
@@ -81,3 +82,22 @@ export const insertCallbackSecret = insertInto(callbackSecrets)
 
 /** Ends a store's earlier secrets at this instant, where rotations left them valid for longer. */
 export const endCallbackSecrets = bringForward(callbackSecrets, ['store'], 'previousUntil')
+
+/**
+ * Counts what is under way for a store: its open orders, its purchases that are not in a final state, its callbacks that are to be
+ * sent, and its orders and deliveries that are still to be read.
+ */
+export const underWayAt = statement(
+  (store: string) => sql<{ orders: number; purchases: number; callbacks: number; unread: number }>`select
+    (select count(*) from store_orders where store = ${store} and closed_at is null) as orders,
+    (
+      select count(*) from purchases p join store_orders o on o.id = p.order_id
+      where o.store = ${store} and p.state not in ${[...finalStates]}
+    ) as purchases,
+    (select count(*) from outbox where store = ${store} and state = 'due') as callbacks,
+    (select count(*) from late_orders where store = ${store})
+      + (select count(*) from deliveries where source = 'stores/' || ${store} and state = 'stored') as unread`,
+)
+
+/** Forgets when a store was connected and how far its orders were read. If it is connected again, it counts as new. */
+export const forgetStoreReading = deleteBy(storeReadings, ['store'])

@@ -26,7 +26,8 @@ const people = {
     createToken revokeToken listSessions endSession removePerson
     createWebhook addWebhook rotateWebhook retireWebhook startCapture listCaptures
     viewCapture rotateKeys trySettings applySettings undoSettings
-    trySupplier foundInstallation addStore chooseProducts choosePrices guardSelling startSelling`,
+    trySupplier foundInstallation addStore chooseProducts choosePrices guardSelling startSelling
+    changeSetting setSelling changeCredentials removeStore rotateApiKey putAlertChannel removeAlertChannel`,
 }
 
 /** Of a store token, which acts for its own store alone. */

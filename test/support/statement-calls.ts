@@ -465,6 +465,8 @@ export const calls: Record<string, unknown[]> = {
   settlementsDueNow: [at],
   untagsDueNow: [at],
   storeReadingOf: ['s'],
+  underWayAt: ['s'],
+  forgetStoreReading: ['s'],
   connectStore: ['s', at],
   ageVariants: [at],
   syncWithNewOffers: [at, at],

@@ -23,6 +23,7 @@ import { sweepOperations } from './reconcile.ts'
 import { searchOperations } from './search.ts'
 import { setUpOperations } from './set-up.ts'
 import { setUpStepOperations } from './set-up-steps.ts'
+import { settingChangeOperations } from './setting-changes.ts'
 import { settingsOperations } from './settings.ts'
 import { statusOperations } from './status.ts'
 import { storeOperations } from './stores.ts'
@@ -82,6 +83,7 @@ const groupsOf = (context: ApiContext) => [
   settingsOperations(context),
   setUpOperations(context),
   setUpStepOperations(context),
+  settingChangeOperations(context),
   webhookOperations(context),
   dialectOperations(context),
   backupOperations(context),

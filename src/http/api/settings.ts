@@ -60,7 +60,7 @@ const SettingsTrial = component('SettingsTrial', {
     .describe('What the supplier and the shops said that the change is about'),
   changes: z.array(Difference),
 })
-const Applied = component('SettingsApplied', { revision: z.int(), changes: z.array(Difference) })
+export const Applied = component('SettingsApplied', { revision: z.int(), changes: z.array(Difference) })
 const Document = component('SettingsDocument', {
   home: z.enum(['file', 'database']),
   revision: z.int().describe('For If-Match; 0 where the settings are in the file, and cannot be changed here'),
@@ -82,7 +82,7 @@ const Revision = view(
   ({ number, why, ...entry }: RevisionEntry) => ({ ...entry, revision: number, reason: why }),
 )
 
-const ifMatch = 'The `revision` that the change is based on, in quotes'
+export const ifMatch = 'The `revision` that the change is based on, in quotes'
 const refused = { 409: 'another revision came meanwhile, or the settings are in the file' }
 
 const sealedIn = (secrets: Record<string, string> = {}) =>
@@ -174,7 +174,7 @@ export function settingsOperations({ config, keys, settings }: ApiContext) {
 }
 
 /** @throws Failure `invalid` for a version that is no number */
-function revisionIn(version: string): number {
+export function revisionIn(version: string): number {
   if (/^\d{1,9}$/.test(version)) return Number(version)
   throw invalidField('If-Match', 'must be the number of a revision in quotes, such as "12"')
 }

@@ -38,6 +38,7 @@ const StoreStanding = z.object({
   kind: z.enum(storeKinds.map(({ kind }) => kind)),
   kindLabel: z.string().meta({ description: 'The kind, for people', examples: storeKinds.map(({ label }) => label) }),
   address: z.string().describe('Where callbacks go, or the address of the shop; without credentials and query'),
+  selling: z.enum(['on', 'paused', 'off']).describe('`paused`: it sells nothing; `off`: it is not live yet'),
   listings: counts.describe('By state'),
   publications: count.describe('Pages of changes that wait to be pushed to it'),
   pausedUntil: maybeAt.describe('It refused its listings: nothing is pushed to it until then'),
@@ -199,7 +200,7 @@ async function standingsOf({
     readProofs(db),
   ])
   return stores.map((store) => {
-    const { id, name, kind, address } = store
+    const { id, name, kind, address, selling } = store
     const { label, shop } = kindOf({ kind })
     const isOwn = (row: { store: string }): boolean => row.store === id
     const standing = standings.find(isOwn)
@@ -210,6 +211,7 @@ async function standingsOf({
       kind,
       kindLabel: label,
       address: withoutSecrets(address),
+      selling,
       listings: Object.fromEntries(totals.filter(isOwn).map(({ state, total }) => [state, total])),
       publications: waiting.find(isOwn)?.total ?? 0,
       pausedUntil: standing?.pausedUntil ?? null,

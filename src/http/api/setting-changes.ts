@@ -1,0 +1,195 @@
+import { channelSource } from '../../config/alert-settings.ts'
+import { credentialsFault, credentialsSource, SECRETS } from '../../config/config.ts'
+import { counted } from '../../domain/figures.ts'
+import { Failure } from '../../errors.ts'
+import { waitingLines } from '../../ordering/waiting.ts'
+import { Secret } from '../../secret.ts'
+import { type SettingsDocument, withSetting } from '../../settings/document.ts'
+import { type Change, first } from '../../storage/database.ts'
+import { audited } from '../../storage/evidence.ts'
+import { forgetStoreReading, underWayAt } from '../../storage/stores.ts'
+import { allTokens, revokeToken } from '../../storage/tokens.ts'
+import { kindOf } from '../../stores/kinds.ts'
+import {
+  apiKeyBody,
+  channelBody,
+  credentialsBody,
+  invalidField,
+  reasonBody,
+  sellingBody,
+  settingBody,
+} from '../input.ts'
+import { type ApiContext, admin, configuredStore, ok, operation } from '../operation.ts'
+import { Applied, ifMatch, revisionIn } from './settings.ts'
+
+type Store = SettingsDocument['stores'][number]
+
+const CONFLICTS = '`settings_in_file`: they are lines of the configuration; `settings_changed`: another revision came'
+
+/** Operations that change one thing of the settings. Each is a revision: it is tried first, and can be undone. */
+export function settingChangeOperations(context: ApiContext) {
+  const { ordering, settings } = context
+  const { db, now } = ordering
+  const change = async (
+    { actor, why }: { actor: string; why: string },
+    edit: (document: SettingsDocument) => object,
+    more: { secrets?: Record<string, Secret>; also?: () => Promise<Change[]> } = {},
+  ) => {
+    const { revision: base, document } = await settings.read()
+    return ok(await settings.apply({ base, document: edit(document), why, ...more }, actor))
+  }
+  const storesEdited = (edit: (stores: Store[]) => object[]) => (document: SettingsDocument) => ({
+    ...document,
+    stores: edit(document.stores),
+  })
+  const channelsEdited =
+    (edit: (channels: SettingsDocument['alerts']['channels']) => object) => (document: SettingsDocument) => ({
+      ...document,
+      alerts: { ...document.alerts, channels: edit(document.alerts.channels) },
+    })
+  const common = {
+    needsWorker: true,
+    allowed: admin,
+    answer: Applied,
+    success: { 200: 'In force' },
+    failures: { 409: CONFLICTS },
+  } as const
+
+  /** Counts what of a store is under way. @throws Failure `conflict`, reason `store_under_way` */
+  const assertIdle = async (store: string): Promise<void> => {
+    const [counts, lines] = await Promise.all([first(db, underWayAt(store)), waitingLines(ordering)])
+    const waiting = new Set(lines.filter((line) => line.store === store).map(({ reference }) => reference)).size
+    const { orders = 0, purchases = 0, callbacks = 0, unread = 0 } = counts ?? {}
+    const said = [
+      orders > 0 && counted(orders, 'open order'),
+      purchases > 0 && counted(purchases, 'purchase under way', 'purchases under way'),
+      callbacks > 0 && counted(callbacks, 'callback to be sent', 'callbacks to be sent'),
+      unread > 0 && counted(unread, 'delivery to be read', 'deliveries to be read'),
+      waiting > 0 && counted(waiting, 'order whose customer waits', 'orders whose customers wait'),
+    ].filter((one) => one !== false)
+    if (said.length === 0) return
+    const message = `the store ${store} stays: it has ${said.join(', ')}. Pause it, let these end, then remove it`
+    throw new Failure('conflict', message, { reason: 'store_under_way' })
+  }
+
+  /** Returns what ends the access of a store; its orders and keys stay. */
+  const retired = async (store: string, actor: string, reason: string): Promise<Change[]> => {
+    await assertIdle(store)
+    const good = (await db.query(allTokens())).filter((token) => token.store === store && token.revokedAt === null)
+    return [
+      ...good.flatMap(({ id }) => [revokeToken(id, now()), audited(ordering, actor, 'token.revoke', id)]),
+      forgetStoreReading(store),
+      audited(ordering, actor, 'store.remove', store, reason),
+    ]
+  }
+
+  return {
+    changeSetting: operation({
+      ...common,
+      route: 'POST /settings/change',
+      summary: 'Change one setting, without a restart.',
+      ifMatch,
+      body: settingBody,
+      async handle({ caller, version, body: { name, value, reason } }) {
+        const { document } = await settings.read()
+        const edited = withSetting(document, name, value)
+        if ('fault' in edited) throw invalidField('name', edited.fault)
+        const wanted = { base: revisionIn(version), document: edited.document, why: reason }
+        return ok(await settings.apply(wanted, caller.actor))
+      },
+    }),
+    setSelling: operation({
+      ...common,
+      route: 'POST /stores/:store/selling',
+      summary: 'Pause a store, or let it sell. A paused store shows no stock; orders are taken and bought as before.',
+      body: sellingBody,
+      failures: { 404: 'no such store', 409: CONFLICTS },
+      handle: ({ caller: { actor }, path, body: { selling, reason } }) => {
+        const { id } = configuredStore(context, path.store)
+        return change(
+          { actor, why: reason },
+          storesEdited((stores) => stores.map((one) => (one.id === id ? { ...one, selling } : one))),
+        )
+      },
+    }),
+    changeCredentials: operation({
+      ...common,
+      route: 'POST /stores/:store/credentials',
+      summary:
+        'Give Quayside new credentials of a shop. They are tried first, and the ones before stay if the shop refuses.',
+      body: credentialsBody,
+      failures: { 404: 'no such store, or it is a backend', 409: CONFLICTS },
+      handle({ caller: { actor }, path, body: { key, secret, reason } }) {
+        const store = configuredStore(context, path.store)
+        const { shop } = kindOf(store)
+        if (!shop) throw new Failure('not_found', `the store ${store.id} is a backend, which has no credentials here`)
+        const text = `${key}:${secret}`
+        const before = store.credentials?.secret.reveal()
+        // The shop may sign with its secret of before for a while.
+        const both = before !== undefined && before !== secret ? `${text}:${before}` : text
+        const sealed = shop.readCredentials(both) ? both : text
+        if (!shop.readCredentials(sealed)) throw invalidField('key', credentialsFault(shop, text))
+        const secrets = { [credentialsSource(store.id).file]: new Secret(sealed) }
+        return change({ actor, why: reason }, (document) => document, { secrets })
+      },
+    }),
+    removeStore: operation({
+      ...common,
+      route: 'POST /stores/:store/remove',
+      summary: 'Remove a store of which nothing is under way. Its orders and keys stay readable, and its tokens end.',
+      body: reasonBody,
+      success: { 200: 'Removed' },
+      failures: { 404: 'no such store', 409: `\`store_under_way\`: let what it has end first; ${CONFLICTS}` },
+      async handle({ caller: { actor }, path, body: { reason } }) {
+        const { id } = configuredStore(context, path.store)
+        await assertIdle(id)
+        return change(
+          { actor, why: reason },
+          storesEdited((stores) => stores.filter((one) => one.id !== id)),
+          { also: () => retired(id, actor, reason) },
+        )
+      },
+    }),
+    rotateApiKey: operation({
+      ...common,
+      route: 'POST /supplier/api-key',
+      summary: 'Use another API key of the supplier. It is tried first, and the one before stays if it is refused.',
+      body: apiKeyBody,
+      handle: ({ caller: { actor }, body: { apiKey, reason } }) =>
+        change({ actor, why: reason }, (document) => document, {
+          secrets: { [SECRETS.apiKey.file]: new Secret(apiKey) },
+        }),
+    }),
+    putAlertChannel: operation({
+      ...common,
+      route: 'POST /alert-channels/:channel',
+      summary: 'Add a channel for alerts, or change it. Without an address, that of before stays.',
+      body: channelBody,
+      handle({ caller: { actor }, path, body: { address, reason, kind, least, from, to } }) {
+        const channel = { kind, least, ...(kind === 'email' && { from, to }) }
+        const secrets = address && { [channelSource(path.channel).file]: new Secret(address) }
+        return change(
+          { actor, why: reason },
+          channelsEdited((channels) => ({ ...channels, [path.channel]: channel })),
+          secrets ? { secrets } : {},
+        )
+      },
+    }),
+    removeAlertChannel: operation({
+      ...common,
+      route: 'POST /alert-channels/:channel/remove',
+      summary: 'Remove a channel for alerts.',
+      body: reasonBody,
+      failures: { 404: 'no such channel', 409: CONFLICTS },
+      handle({ caller: { actor }, path, body: { reason } }) {
+        if (!(path.channel in context.config.alerts.channels)) {
+          throw new Failure('not_found', `there is no channel ${path.channel}`)
+        }
+        return change(
+          { actor, why: reason },
+          channelsEdited(({ [path.channel]: _, ...others }) => others),
+        )
+      },
+    }),
+  }
+}
