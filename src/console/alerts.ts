@@ -8,11 +8,11 @@ import { Failure } from '../errors.ts'
 import type { StatusView } from '../http/api/status.ts'
 import type { ItemOf } from '../http/api/table.ts'
 import { splitActor } from './audit.ts'
-import { act, forOperators, maybeReason, selectField, textField } from './forms.ts'
+import { act, formOf, forOperators, maybeReason, reasonField, selectField, textField } from './forms.ts'
 import { listPage } from './list-page.ts'
 import { section } from './lists.ts'
 import { mark } from './marks.ts'
-import { byOperator, type Shown, type Visit } from './page.ts'
+import { byAdmin, byOperator, done, type Shown, type Visit } from './page.ts'
 import { actOnSeveral, doToEach, tick } from './several.ts'
 import { empty, table } from './tables.ts'
 import { ago, clockTag, countedInWords, type StoreNames, sentenceOf } from './words.ts'
@@ -38,7 +38,7 @@ export const alertsPage = listPage({
   headline: ({ status }) => headline(openOf(status), status.alertChannels),
   above: ({ visit, status, mayAct, stores }) =>
     html`${section('open-h', 'Open', openPart(visit, openOf(status), mayAct, stores))}
-${section('channels-h', 'Who is notified', channelPart(status.alertChannels, mayAct, visit.now))}`,
+${section('channels-h', 'Who is notified', html`${channelPart(status.alertChannels, mayAct, visit.now)}${visit.caller.role === 'admin' && channelActs(visit, status.alertChannels)}`)}`,
   heading: () => ['Over'],
   none: ['None was over yet', 'Alerts that ended stay here for 90 days.'],
   caption: 'Alerts that are over',
@@ -51,6 +51,26 @@ ${section('channels-h', 'Who is notified', channelPart(status.alertChannels, may
   ],
   actions: {
     attend: byOperator(attend),
+    channel: byAdmin(async ({ call, form }) => {
+      const text = (name: string) => (form.get(name) ?? '').trim()
+      const kind = text('kind')
+      const to = text('to')
+        .split(/[\s,]+/)
+        .filter(Boolean)
+      const mail = kind === 'email' ? { from: text('from'), to } : {}
+      const address = text('address')
+      const body = { kind, least: text('least'), ...mail, ...(address && { address }), reason: form.get('reason') }
+      await call('putAlertChannel', { path: { channel: text('channel') }, body })
+      return done(
+        'Kept',
+        `The channel ${text('channel')} is in force. Send a test message now, and look whether it arrives.`,
+      )
+    }),
+    'remove-channel': byAdmin(async ({ call, form }) => {
+      const channel = form.get('channel')
+      await call('removeAlertChannel', { path: { channel }, body: { reason: form.get('reason') } })
+      return done('Removed', `Nothing is sent to ${channel} any more.`)
+    }),
     test: byOperator(async (visit): Promise<Shown> => {
       const { items } = await visit.call('testAlertChannels', { body: {} })
       return alertsPage.show(visit, triedPart(items))
@@ -180,7 +200,7 @@ function channelPart(channels: readonly ItemOf<'listAlertChannels'>[], may: bool
   if (channels.length === 0) {
     return empty(
       'No channel',
-      html`Name one in the configuration under <code>alerts.channels</code>: a webhook, Slack or e-mail.`,
+      html`Add a webhook, Slack or e-mail here, or name one in the configuration under <code>alerts.channels</code>.`,
     )
   }
   return html`${table({
@@ -213,6 +233,45 @@ function channelPart(channels: readonly ItemOf<'listAlertChannels'>[], may: bool
       button: channels.length === 1 ? 'Send it to the channel' : `Send it to all ${channels.length} channels`,
     })}</div>`
   }`
+}
+
+/** What adds, changes and removes a channel. Where the settings are in the file, the attempt says so. */
+function channelActs(visit: Visit, channels: readonly ItemOf<'listAlertChannels'>[]): Html {
+  const [add, remove] = [formOf(visit, 'deed', 'channel'), formOf(visit, 'deed', 'remove-channel')]
+  return html`<div>${act({
+    summary: 'Add or change a channel…',
+    to: '/alerts/channel',
+    about: 'Sends alerts to one more place, or to another one. A name that exists is changed.',
+    fields: html`${add.own}${textField(add.typed, { label: 'Name, such as on-duty', name: 'channel', isRequired: true, isShort: true, at: 'channel' })}${selectField({ label: 'Kind', name: 'kind', options: ['webhook', 'slack', 'email'], chosen: add.typed.form.get('kind') ?? 'webhook' })}${selectField(
+      {
+        label: 'What is sent',
+        name: 'least',
+        options: [
+          ['warning', 'all alerts'],
+          ['critical', 'critical alerts'],
+        ],
+        chosen: add.typed.form.get('least') ?? 'warning',
+      },
+    )}${textField(add.typed, { label: 'Address: https://… or smtps://user:password@host (empty: as before)', name: 'address', isSecret: true, maxLength: 2_000 })}${textField(add.typed, { label: 'E-mail: sender', name: 'from' })}${textField(add.typed, { label: 'E-mail: recipients', name: 'to' })}${reasonField(add.typed, 'channel')}`,
+    effect: {
+      Secrets: 'The address is sealed, and never shown again.',
+      Undo: 'Undo the revision, on the page of settings.',
+    },
+    button: 'Keep this channel',
+    isOpen: add.isOpen,
+  })}${
+    channels.length > 0 &&
+    act({
+      summary: 'Remove a channel…',
+      to: '/alerts/remove-channel',
+      about: 'Sends nothing to it any more.',
+      fields: html`${remove.own}${selectField({ label: 'Channel', name: 'channel', options: channels.map(({ channel }) => channel), chosen: remove.typed.form.get('channel') ?? '', at: 'remove' })}${reasonField(remove.typed, 'remove-channel')}`,
+      effect: { Alerts: 'They stay on this page.', Undo: 'Undo the revision, on the page of settings.' },
+      button: 'Remove this channel',
+      stops: true,
+      isOpen: remove.isOpen,
+    })
+  }</div>`
 }
 
 function triedPart(items: readonly ItemOf<'testAlertChannels'>[]): Html {

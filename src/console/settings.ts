@@ -3,12 +3,12 @@
 import { counted } from '../domain/figures.ts'
 import { type Html, html, type Piece } from '../domain/html.ts'
 import type { AnswerOf, ItemOf } from '../http/api/table.ts'
-import { act, needsRole, notNow, selectField, textField } from './forms.ts'
+import { act, hidden, needsRole, notNow, reasonField, selectField, textField } from './forms.ts'
 import { notice, section } from './lists.ts'
 import { mark } from './marks.ts'
 import { byAdmin, byOperator, done, type Page, type Visit } from './page.ts'
 import { testedPart } from './stores.ts'
-import { table } from './tables.ts'
+import { type Column, table } from './tables.ts'
 import { ago, clockTag, type StoreNames, storeName, storeNames } from './words.ts'
 
 type SettingsView = AnswerOf<'viewSettings'>
@@ -37,6 +37,29 @@ export const settingsPage: Page = {
       const text = `The database is sealed under ${after} instead of ${before}. Make the next key the key-encryption key before the next start.`
       return done('Rotated', text)
     }),
+    'rotate-api-key': byAdmin(async ({ call, form }) => {
+      const apiKey = (form.get('apiKey') ?? '').trim()
+      await call('rotateApiKey', { body: { apiKey, reason: form.get('reason') } })
+      return done(
+        'Rotated',
+        'The supplier took the new API key, and Quayside uses it. Revoke the one before at the supplier.',
+      )
+    }),
+    change: byAdmin(async ({ call, form }) => {
+      const name = (form.get('name') ?? '').trim()
+      const value = form.has('default') ? null : (form.get('value') ?? '')
+      const body = { name, value, reason: form.get('reason') }
+      const { revision, changes } = await call('changeSetting', { version: form.get('revision') ?? '', body })
+      const [one] = changes
+      const said = one
+        ? `${one.field} is ${one.after ?? 'its default'} instead of ${one.before ?? 'its default'}`
+        : 'Nothing is different'
+      return done('Changed', `${said}. It is revision ${revision}, in force now.`)
+    }),
+    undo: byAdmin(async ({ call, form }) => {
+      const { revision } = await call('undoSettings', { version: form.get('revision') ?? '' })
+      return done('Undone', `The settings before are in force again, as revision ${revision}.`)
+    }),
     'create-token': byAdmin(async (visit) => {
       const { form } = visit
       const role = form.get('role') ?? ''
@@ -60,24 +83,80 @@ export const settingsPage: Page = {
 
 async function settingsMain(visit: Visit, first?: Html): Promise<Html> {
   const isAdmin = visit.caller.role === 'admin'
-  const [settings, webhooks, names, tokens] = await Promise.all([
+  const [settings, webhooks, names, tokens, revisions] = await Promise.all([
     visit.call('viewSettings'),
     visit.call('listWebhooks'),
     storeNames(visit),
     isAdmin ? visit.call('listTokens') : { items: [] },
+    visit.call('listSettingsRevisions', { query: { limit: '5' } }),
   ])
   const open = webhooks.items.filter(({ state }) => state !== 'retired')
   // Only tokens that still work are shown. The API's list and the audit keep the others.
   const good = tokens.items.filter(
     ({ revokedAt, expiresAt }) => revokedAt === null && (expiresAt === null || Date.parse(expiresAt) > visit.now),
   )
-  return html`<header class="title"><h1>Settings</h1><p>${headline(settings)} <span class="quiet">Read at the start from <code>${settings.file}</code>: change the file, then restart.</span></p><p class="small">The supplier is read by the dialect <code>${settings.dialect.name}</code>. <span class="quiet">${settings.dialect.about}</span></p></header>
+  return html`<header class="title"><h1>Settings</h1><p>${headline(settings)} ${homeText(settings)}</p><p class="small">The supplier is read by the dialect <code>${settings.dialect.name}</code>. <span class="quiet">${settings.dialect.about}</span></p></header>
 ${first}
 <div class="split"><div class="stack wide">${secretsPart(settings, open, visit.now)}</div>
 <div class="stack">${section('secret-actions-h', 'Test and rotate', rotations(visit, settings, open))}</div></div>
 <div class="split"><div class="stack wide">${tokensPart(visit, tokens.items.length, good, names)}</div>
 <div class="stack">${section('token-actions-h', 'Make and revoke', tokenActions(visit, good, names))}</div></div>
-${settingsPart(settings)}`
+${settings.home === 'database' && revisionsPart(visit, revisions.items)}
+${settingsPart(visit, settings)}`
+}
+
+const homeText = ({ home, file }: SettingsView): Html =>
+  home === 'file'
+    ? html`<span class="quiet">They are lines of <code>${file}</code>: change the file, then restart. <code>quayside settings adopt</code> moves them here.</span>`
+    : html`<span class="quiet">A change is tried, then in force at once. What belongs to this process is in <code>${file}</code>.</span>`
+
+/** The newest revisions, and what undoes the newest one. */
+function revisionsPart(visit: Visit, revisions: readonly ItemOf<'listSettingsRevisions'>[]): Html {
+  const [newest] = revisions
+  return section(
+    'revisions-h',
+    'Changes',
+    html`${table<ItemOf<'listSettingsRevisions'>>({
+      none: ['No change yet', 'Each change of a setting is a line here.'],
+      caption: 'The newest changes',
+      rows: revisions,
+      columns: [
+        ['Revision', ({ revision }) => String(revision), 'number'],
+        ['Made', ({ at, actor }) => html`<span>${ago(at, visit.now)} <small>by ${actor}</small></span>`],
+        ['Why', ({ reason }) => reason],
+        [
+          'What',
+          ({ changes }) =>
+            html`<span>${changes.slice(0, 3).map(({ field, before, after }) => html`<code>${field}</code> ${before ?? 'default'} → ${after ?? 'default'} `)}${changes.length > 3 && html`<small>and ${changes.length - 3} more</small>`}</span>`,
+        ],
+      ],
+    })}${
+      visit.caller.role === 'admin' &&
+      newest &&
+      newest.revision > 1 &&
+      act({
+        to: '/settings/undo',
+        about: `Puts the settings before revision ${newest.revision} in force again, as a revision of their own.`,
+        fields: hidden('revision', String(newest.revision)),
+        effect: { Store: 'Prices and stock follow.', Undo: 'Undo that one.' },
+        button: `Undo revision ${newest.revision}`,
+      })
+    }`,
+  )
+}
+
+/** The form that changes one setting: the one that the address names. */
+function changePart(visit: Visit, { settings, revision }: SettingsView): Html | undefined {
+  const name = visit.form.get('name') ?? visit.query.get('change')
+  const setting = settings.find((one) => one.name === name)
+  if (!setting || setting.fileOnly !== null || revision === null || visit.caller.role !== 'admin') return undefined
+  const elsewhere = [...visit.faults].filter(([field]) => field !== 'reason')
+  return html`<form method="post" action="/settings/change" id="change" class="stack"><h3>Change <code>${setting.name}</code></h3>${hidden('name', setting.name)}${hidden('revision', String(revision))}
+<p class="quiet">Now: <code>${setting.value}</code></p>
+${textField(visit, { label: 'New value', name: 'value', value: setting.value, maxLength: 20_000 })}
+${elsewhere.map(([field, text]) => html`<p class="fault small">${field}: ${text}</p>`)}
+<label><input type="checkbox" name="default" value="yes"> Its default instead</label>
+${reasonField(visit, 'change')}<button class="go">Change this setting</button></form>`
 }
 
 function headline({ secrets, keyInUse, keyConfigured }: SettingsView): Html | string {
@@ -140,6 +219,22 @@ function rotations(visit: Visit, settings: SettingsView, webhooks: readonly Item
     ? `write one to ${next?.file} beside the configuration; openssl rand -base64 32 makes one`
     : (next.fault ?? 'the next key is the one in use')
   return html`<div>${
+    isAdmin &&
+    settings.home === 'database' &&
+    act({
+      summary: 'Rotate the API key of the supplier…',
+      to: '/settings/rotate-api-key',
+      about: 'Tries a new API key at the supplier. Where it is refused, the one before stays.',
+      fields: html`${textField(visit, { label: 'New API key', name: 'apiKey', isRequired: true, isSecret: true, maxLength: 2_000 })}${reasonField(visit, 'rotate-api-key')}`,
+      effect: {
+        Orders: 'Purchases under way end first; orders are taken meanwhile.',
+        Then: 'Revoke the key before at the supplier.',
+        Undo: 'Undo the revision, while the key before works.',
+      },
+      button: 'Use this API key',
+      isOpen: visit.form.has('apiKey'),
+    })
+  }${
     visit.caller.role !== 'viewer' &&
     isReached &&
     webhooks.length > 0 &&
@@ -301,23 +396,31 @@ const tokenMade = ({ name, role, token }: AnswerOf<'createToken'>): Html =>
 
 type Setting = SettingsView['settings'][number]
 
-function settingsPart({ settings, secrets }: SettingsView): Html {
+function settingsPart(visit: Visit, view: SettingsView): Html {
+  const { settings, secrets, revision } = view
+  const mayChange = revision !== null && visit.caller.role === 'admin'
   const databaseIsSecret = secrets.some(({ name }) => name === 'QUAYSIDE_DATABASE_URL')
-  const fromOf = ({ name, isDefault }: Setting): Html | string => {
+  const fromOf = ({ name, isDefault, fileOnly }: Setting): Html | string => {
     if (isDefault) return html`<span class="quiet">default</span>`
-    return name === 'database.url' && databaseIsSecret ? 'secret' : 'configuration'
+    if (name === 'database.url' && databaseIsSecret) return 'secret'
+    return revision !== null && fileOnly === null ? 'revision' : 'configuration'
   }
   const own = settings.filter(({ isDefault }) => !isDefault)
   return section(
     'settings-h',
     'Settings in force',
-    html`${settingsTable('Settings that the configuration names', own, fromOf)}
-<details class="more"><summary>All ${settings.length} settings, with the defaults</summary>${settingsTable('All settings', settings, fromOf)}</details>`,
+    html`${changePart(visit, view)}${settingsTable('Settings that are named', own, fromOf, mayChange)}
+<details class="more"><summary>All ${settings.length} settings, with the defaults</summary>${settingsTable('All settings', settings, fromOf, mayChange)}</details>`,
     html`<span class="small quiet">${counted(own.length, 'setting')} of ${settings.length} ${own.length === 1 ? 'is' : 'are'} named by the configuration</span>`,
   )
 }
 
-const settingsTable = (caption: string, rows: readonly Setting[], fromOf: (row: Setting) => Html | string): Html =>
+const settingsTable = (
+  caption: string,
+  rows: readonly Setting[],
+  fromOf: (row: Setting) => Html | string,
+  mayChange: boolean,
+): Html =>
   table<Setting>({
     caption,
     rows,
@@ -325,5 +428,12 @@ const settingsTable = (caption: string, rows: readonly Setting[], fromOf: (row: 
       ['Setting', ({ name }) => html`<code>${name}</code>`],
       ['Value', ({ value }) => html`<code>${value}</code>`],
       ['From', fromOf, 'top'],
+      ...(mayChange ? [['Change', changeLink] satisfies Column<Setting>] : []),
     ],
   })
+
+/** A setting that stays in the file says why. */
+const changeLink = ({ name, fileOnly }: Setting): Html =>
+  fileOnly === null
+    ? html`<a href="/settings?change=${encodeURIComponent(name)}#change">Change…</a>`
+    : html`<span class="quiet">file only: ${fileOnly}</span>`

@@ -6,7 +6,7 @@ import { countsByWord, listingLabels, type Sign } from '../domain/labels.ts'
 import type { ListingState } from '../domain/listing.ts'
 import type { AnswerOf, ItemOf } from '../http/api/table.ts'
 import { triggerBody } from '../http/input.ts'
-import { act, formOf, hidden, needsRole, notNow, reasonField, secretField, selectField, textField } from './forms.ts'
+import { act, formOf, hidden, needsRole, notNow, reasonField, selectField, textField } from './forms.ts'
 import { listPage } from './list-page.ts'
 import { type Fact, facts, notice, section } from './lists.ts'
 import { mark, stateMark } from './marks.ts'
@@ -83,14 +83,14 @@ export const storePage: Page = {
   below: '/stores',
   show: async (visit) => {
     const store = await storeOf(visit)
-    return { title: store.name, main: storeMain(visit, store) }
+    return { title: store.name, main: await storeMain(visit, store) }
   },
   actions: {
     test: byOperator(async (visit) => {
       const store = await storeOf(visit)
       const order = visit.form.get('order')?.trim()
       const tested = await visit.call('testStore', { path: { store: store.id }, body: { ...(order && { order }) } })
-      return { title: `${store.name}, tested`, main: storeMain(visit, store, testedPart(tested)) }
+      return { title: `${store.name}, tested`, main: await storeMain(visit, store, testedPart(tested)) }
     }),
     confirm: byOperator(async ({ call, path, form }) => {
       const order = (form.get('order') ?? '').trim()
@@ -109,17 +109,27 @@ export const storePage: Page = {
       const selling = form.get('selling') ?? ''
       await call('setSelling', { path, body: { selling, reason: form.get('reason') } })
       return selling === 'paused'
-        ? done('Paused', 'It sells nothing from now on: each listing goes there without stock. What is paid is still bought.')
+        ? done(
+            'Paused',
+            'It sells nothing from now on: each listing goes there without stock. What is paid is still bought.',
+          )
         : done('On', 'It sells again: prices and stock go there now.')
     }),
     credentials: byAdmin(async ({ call, path, form }) => {
       const [key, secret] = ['key', 'secret'].map((name) => (form.get(name) ?? '').trim())
       await call('changeCredentials', { path, body: { key, secret, reason: form.get('reason') } })
-      return done('Changed', 'The shop took the new credentials, and Quayside uses them. Revoke the ones before in the shop.')
+      return done(
+        'Changed',
+        'The shop took the new credentials, and Quayside uses them. Revoke the ones before in the shop.',
+      )
     }),
     remove: byAdmin(async ({ call, path, form }) => {
       await call('removeStore', { path, body: { reason: form.get('reason') } })
-      return done('Removed', 'Its orders and keys can be read as before. Revoke the credentials in the shop.', '/stores')
+      return done(
+        'Removed',
+        'Its orders and keys can be read as before. Revoke the credentials in the shop.',
+        '/stores',
+      )
     }),
     'rotate-secret': byAdmin(async (visit) => {
       const hours = (visit.form.get('overlapHours') ?? '').trim()
@@ -128,7 +138,7 @@ export const storePage: Page = {
         body: { overlapHours: /^\d+$/.test(hours) ? Number(hours) : hours },
       })
       const store = await storeOf(visit)
-      return { title: `${store.name}, new secret`, main: storeMain(visit, store, rotatedPart(made, visit.now)) }
+      return { title: `${store.name}, new secret`, main: await storeMain(visit, store, rotatedPart(made, visit.now)) }
     }),
   },
 }
@@ -143,8 +153,10 @@ async function storeOf(visit: Visit): Promise<StoreView> {
   throw new Error(`the store ${id} has listings and is not configured`)
 }
 
-function storeMain(visit: Visit, store: StoreView, first?: Html): Html {
-  const { id, name, kindLabel, address, publications, pausedUntil, error, shop, callbackSecret, listings, selling } = store
+async function storeMain(visit: Visit, store: StoreView, first?: Html): Promise<Html> {
+  const isInFile = (await visit.call('viewSettings')).home === 'file'
+  const { id, name, kindLabel, address, publications, pausedUntil, error, shop, callbackSecret, listings, selling } =
+    store
   const { now } = visit
   const problem = problemOf(store)
   const states = Object.entries(listings)
@@ -162,7 +174,10 @@ ${first}
       pausedUntil && ['Paused until', clockTag(pausedUntil, now)],
       error && ['It said', error],
       store.proven && ['Proven', html`by the ${store.proven.by} of an order, ${ago(store.proven.at, now)}`],
-      selling === 'off' && ['Not live', 'Nothing is written to it, and no order of it is taken, before its set-up ends.'],
+      selling === 'off' && [
+        'Not live',
+        'Nothing is written to it, and no order of it is taken, before its set-up ends.',
+      ],
       selling === 'paused' && ['Paused by a person', 'It shows no stock. What is paid is still bought.'],
       isUnproven(store) && ['Not proven', 'Buy something there yourself, then test the store with that order.'],
     ]),
@@ -200,7 +215,7 @@ ${
     mark('done', 'set'),
   )
 }</div>
-<div class="stack">${section('actions-h', 'Actions', actionsOf(visit, store))}</div></div>`
+<div class="stack">${section('actions-h', 'Actions', actionsOf(visit, store, isInFile))}</div></div>`
 }
 
 const shopFacts = (shop: NonNullable<StoreView['shop']>, now: number): Fact[] => [
@@ -217,7 +232,7 @@ const shopFacts = (shop: NonNullable<StoreView['shop']>, now: number): Fact[] =>
   ],
 ]
 
-function actionsOf(visit: Visit, store: StoreView): Html {
+function actionsOf(visit: Visit, store: StoreView, isInFile: boolean): Html {
   const { id, name, kindLabel, callbackSecret } = store
   const { role } = visit.caller
   const isOperator = role !== 'viewer'
@@ -293,18 +308,23 @@ ${notNow(
 )}`
 }
 
-const IN_FILE = 'Pause, credentials, remove: the stores are lines of the configuration file. `quayside settings adopt` moves them here.'
+const IN_FILE =
+  'Pause, credentials, remove: the stores are lines of the configuration file. `quayside settings adopt` moves them here.'
 
 /** What changes the settings of a store. */
 function settingActs(visit: Visit, { id, name, shop, callbackSecret, selling }: StoreView): Html {
-  const [sell, enter, leave] = (['selling', 'credentials', 'remove'] as const).map((deed) => formOf(visit, 'deed', deed))
+  const [sell, enter, leave] = (['selling', 'credentials', 'remove'] as const).map((deed) =>
+    formOf(visit, 'deed', deed),
+  )
   const isPaused = selling === 'paused'
   return html`${
     selling !== 'off' &&
     act({
       summary: isPaused ? 'Sell again…' : 'Pause: sell nothing here…',
       to: `/stores/${id}/selling`,
-      about: isPaused ? `Shows the stock of each listing in ${name} again.` : `Takes the stock of each listing in ${name}, at its price.`,
+      about: isPaused
+        ? `Shows the stock of each listing in ${name} again.`
+        : `Takes the stock of each listing in ${name}, at its price.`,
       fields: html`${sell?.own}${hidden('selling', isPaused ? 'on' : 'paused')}${sell && reasonField(sell.typed, 'selling')}`,
       effect: {
         Orders: 'Those that are paid, and those that still come, are bought as before.',
@@ -320,8 +340,12 @@ function settingActs(visit: Visit, { id, name, shop, callbackSecret, selling }: 
       summary: 'Change the credentials…',
       to: `/stores/${id}/credentials`,
       about: `Tries new credentials of ${name}. Where the shop refuses them, the ones before stay.`,
-      fields: html`${enter?.own}${secretField(visit, 'First part: key or client id', 'key')}${secretField(visit, 'Second part: secret', 'secret')}${enter && reasonField(enter.typed, 'credentials')}`,
-      effect: { Store: 'Nothing in it changes.', Secrets: 'They are sealed, and never shown again.', Undo: 'Undo the revision.' },
+      fields: html`${enter?.own}${enter && textField(enter.typed, { label: 'Key, or client id', name: 'key', isRequired: true, isSecret: true, maxLength: 2_000 })}${enter && textField(enter.typed, { label: 'Secret', name: 'secret', isRequired: true, isSecret: true, maxLength: 2_000 })}${enter && reasonField(enter.typed, 'credentials')}`,
+      effect: {
+        Store: 'Nothing in it changes.',
+        Secrets: 'They are sealed, and never shown again.',
+        Undo: 'Undo the revision.',
+      },
       button: `Change the credentials of ${name}`,
       isOpen: enter?.isOpen ?? false,
     })
@@ -331,7 +355,9 @@ function settingActs(visit: Visit, { id, name, shop, callbackSecret, selling }: 
     about: `Takes ${name} out of the settings, once nothing of it is under way.`,
     fields: html`${leave?.own}${leave && reasonField(leave.typed, 'remove')}`,
     effect: {
-      Store: shop ? 'Its products stay as they are: pause it first, so that it sells nothing.' : 'Its tokens end: it places no more orders.',
+      Store: shop
+        ? 'Its products stay as they are: pause it first, so that it sells nothing.'
+        : 'Its tokens end: it places no more orders.',
       Records: 'Orders, keys and prices stay. Its permanent id is never used again.',
       Undo: 'Undo the revision; a backend needs a new token then.',
     },

@@ -55,12 +55,11 @@ export const FILE_ONLY: Record<keyof typeof processKeys | 'keys.proxies', string
   'keys.proxies': 'the proxies before this process: whom it believes must not change from afar',
 }
 
-/** Returns why a setting can be changed in the file alone; undefined for one that the page changes. */
-export const fileOnlyWhy = (name: string): string | undefined =>
-  Object.entries(FILE_ONLY).find(([key]) => name === key || name.startsWith(`${key}.`))?.[1]
-
-/** What names a store for good: orders at the supplier carry the id, and each kind has settings of its own. */
-const PERMANENT = /^stores\.[a-z0-9-]+\.(id|kind)$/
+/** Returns why a setting cannot be changed here; undefined for one that can. An id is permanent: orders at the supplier carry it. */
+export const fixedWhy = (name: string): string | undefined =>
+  /^stores\.[a-z0-9-]+\.(id|kind)$/.test(name)
+    ? 'it is permanent: remove the store, and add another one'
+    : Object.entries(FILE_ONLY).find(([key]) => name === key || name.startsWith(`${key}.`))?.[1]
 
 /**
  * Changes one setting of a document. The shapes check the result when it is applied.
@@ -72,9 +71,8 @@ export function withSetting(
   name: string,
   text: string | null,
 ): { document: object } | { fault: string } {
-  const why = fileOnlyWhy(name)
-  if (why !== undefined) return { fault: `in the configuration file only: ${why}` }
-  if (PERMANENT.test(name)) return { fault: 'permanent: remove the store, and add another one' }
+  const why = fixedWhy(name)
+  if (why !== undefined) return { fault: `not here: ${why}` }
   const store = document.stores.find(({ id }) => name.startsWith(`stores.${id}.`))
   if (name.startsWith('stores.') && !store) return { fault: 'no store has this id' }
   const candidates = valuesOf(text).map((value) =>

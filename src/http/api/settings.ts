@@ -4,7 +4,7 @@ import { type Config, credentialsSource, SECRETS, type SecretSource } from '../.
 import { settingsInForce } from '../../config/settings-in-force.ts'
 import { messageOf } from '../../errors.ts'
 import { Secret } from '../../secret.ts'
-import type { SettingsDocument } from '../../settings/document.ts'
+import { fixedWhy, type SettingsDocument } from '../../settings/document.ts'
 import type { RevisionEntry } from '../../settings/settings.ts'
 import { placeName } from '../../storage/database-place.ts'
 import { nameOfKey } from '../../vault/vault.ts'
@@ -35,6 +35,7 @@ const Settings = component('Settings', {
       name: z.string().meta({ examples: ['ordering.inFlight'] }),
       value: z.string().describe('Texts as they are, all else as JSON; addresses without credentials'),
       isDefault: z.boolean(),
+      fileOnly: words.describe('Why it can be changed in the configuration file alone; null: it can be changed here'),
     }),
   ),
   dialect: z
@@ -101,7 +102,7 @@ export function settingsOperations({ config, keys, settings }: ApiContext) {
           file: config.file,
           home: config.home,
           revision: config.revision,
-          settings: settingsInForce(config),
+          settings: settingsInForce(config).map((one) => ({ ...one, fileOnly: fixedWhy(one.name) ?? null })),
           dialect: { name: config.dialectFacts.name, about: config.dialectFacts.about },
           secrets: secretsOf(config),
           keyInUse: nameOfKey(keys.current()),
