@@ -127,7 +127,8 @@ export async function openSettings(parts: SettingsParts): Promise<InstallationSe
     entry: Omit<RevisionEntry, 'number' | 'at'>,
     also: () => Promise<Change[]> = async () => [],
   ) {
-    await noteIdentity(next)
+    // The id of a store that this change removes stays in the file for good.
+    await noteIdentity({ ...next, stores: [...current().stores, ...next.stores] })
     await parts.change(next, async () => commitRevision(parts, stored, entry, await also()))
     log.info('settings.applied', { count: stored.revision, actor: entry.actor })
     return { revision: stored.revision, changes: entry.changes }
