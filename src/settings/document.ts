@@ -46,7 +46,7 @@ const byId = (document: SettingsDocument | null): Record<string, unknown> =>
 /** The settings that stay in the configuration file, and why. */
 export const FILE_ONLY: Record<keyof typeof processKeys | 'keys.proxies', string> = {
   listen: 'an address of this process: another process on the same database has its own',
-  console: 'an address of this process, and without it nobody reaches this page',
+  console: 'an address of this process: a mistake in it would lock people out of this page',
   dataDir: 'it says where the database is',
   database: 'it says where the database is',
   backups: 'the disk of this machine, and a restore needs them without the database',
