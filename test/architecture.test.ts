@@ -117,7 +117,7 @@ const budgets: Record<string, number> = {
   rehearsal: 180,
   sandbox: 3_680,
   settings: 860,
-  storage: 8_695,
+  storage: 8_710,
   stores: 7_135,
   supplier: 2_920,
   vault: 380,

@@ -231,6 +231,13 @@ describe('an example', () => {
     },
     triggerUpdate: async () => ({ path: `/stores/${STORE}/trigger` }),
     rotateCallbackSecret: async () => ({ path: `/stores/${STORE}/rotate-secret` }),
+    changeSetting: async () => ({ refused: 'invalid' }),
+    setSelling: async () => ({ path: `/stores/${STORE}/selling`, refused: 'settings_in_file' }),
+    changeCredentials: async () => ({ path: `/stores/${STORE}/credentials`, refused: 'not_found' }),
+    removeStore: async () => ({ path: `/stores/${STORE}/remove`, refused: 'settings_in_file' }),
+    rotateApiKey: async () => ({ refused: 'settings_in_file' }),
+    putAlertChannel: async () => ({ path: '/alert-channels/duty', refused: 'settings_in_file' }),
+    removeAlertChannel: async () => ({ path: '/alert-channels/duty/remove', refused: 'not_found' }),
     previewPrices: async () => ({ path: `/stores/${STORE}/price-preview` }),
     createToken: async () => ({}),
     removePerson: async (world) => {
