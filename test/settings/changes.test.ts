@@ -114,6 +114,9 @@ test('a channel of alerts is added, changed without its address, and removed', a
   expect((await post(world, '/alert-channels/duty', { ...channel, least: 'warning' })).status).toBe(200)
   expect(world.inForce().alerts.channels).toEqual({ duty: { kind: 'webhook', least: 'warning' } })
   expect(world.inForce().alertAddresses.get('duty')?.url.reveal()).toBe(address)
+  expect((await post(world, '/alert-channels/duty/remove', {})).status).toBe(200)
+  expect(world.inForce().alerts.channels).toEqual({})
+  expect((await post(world, '/alert-channels/duty/remove', {})).status).toBe(404)
 })
 
 test('where the file is the home of the settings, each of these is refused and says what to do', async () => {

@@ -182,12 +182,13 @@ export function settingChangeOperations(context: ApiContext) {
       body: reasonBody,
       failures: { 404: 'no such channel', 409: CONFLICTS },
       handle({ caller: { actor }, path, body: { reason } }) {
-        if (!(path.channel in context.config.alerts.channels)) {
-          throw new Failure('not_found', `there is no channel ${path.channel}`)
-        }
         return change(
           { actor, why: reason },
-          channelsEdited(({ [path.channel]: _, ...others }) => others),
+          channelsEdited((channels) => {
+            const { [path.channel]: gone, ...others } = channels
+            if (!gone) throw new Failure('not_found', `there is no channel ${path.channel}`)
+            return others
+          }),
         )
       },
     }),
