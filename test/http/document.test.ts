@@ -231,6 +231,7 @@ describe('an example', () => {
     },
     triggerUpdate: async () => ({ path: `/stores/${STORE}/trigger` }),
     rotateCallbackSecret: async () => ({ path: `/stores/${STORE}/rotate-secret` }),
+    applySettings: async () => ({ refused: 'invalid' }),
     changeSetting: async () => ({ refused: 'invalid' }),
     setSelling: async () => ({ path: `/stores/${STORE}/selling`, refused: 'settings_in_file' }),
     changeCredentials: async () => ({ path: `/stores/${STORE}/credentials`, refused: 'not_found' }),
