@@ -9,8 +9,7 @@ async function consoleOf(home: 'file' | 'database') {
   const address = world.pages.address() ?? ''
   const cookie = await signedIn(world, 'admin')
   const get = (path: string) => visit(address, path, { cookie })
-  const post = (path: string, form: Record<string, string>) =>
-    visit(address, path, { cookie, form })
+  const post = (path: string, form: Record<string, string>) => visit(address, path, { cookie, form })
   return { world, get, post }
 }
 

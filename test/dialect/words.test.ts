@@ -71,7 +71,8 @@ const groups: { why: string; words: Record<string, string> }[] = [
       gone: 'catalogue domain listings sandbox supplier',
       insufficient_balance: 'sandbox supplier',
       limit_exceeded: 'sandbox supplier',
-      not_found: 'access backup catalogue cli fitting http inbox listings ordering sandbox settings storage supplier top',
+      not_found:
+        'access backup catalogue cli fitting http inbox listings ordering sandbox settings storage supplier top',
       out_of_stock: 'domain http ordering sandbox stores supplier',
       rate_limited: 'catalogue domain ordering sandbox supplier top',
       unauthorized: 'catalogue cli domain fitting ordering supplier',
