@@ -240,6 +240,7 @@ Then look at it, from another terminal:
 ${next.join('\n')}
 
 Ctrl-C stops it. For the real thing: ${consoleUrl}/setup
+or, in a terminal, ${commandLine('init')}
 
 `
 }
