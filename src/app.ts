@@ -135,7 +135,10 @@ async function openParts(options: AppOptions, first: FirstStart, opened: Opened)
     clockSuspect,
     context: { settings, consoleAddress, firstRun: options.firstRun },
   }
-  const generations: Generations = createGenerations(await openGeneration(shared, config), {
+  const started = await openGeneration(shared, config)
+  /** The routes of the generation in force. A delivery asks for nothing else of it. */
+  let { deliveries } = started
+  const generations: Generations = createGenerations(started, {
     open: async (next, before) => {
       const generation = await openGeneration(shared, next, before)
       // Nothing of the generation before is under way, just as after a restart.
@@ -144,6 +147,7 @@ async function openParts(options: AppOptions, first: FirstStart, opened: Opened)
     },
     newer: ({ config }) => newerSettings(base, config),
     begin: (generation) => {
+      deliveries = generation.deliveries
       if (isEnding) generation.runtime.stop()
       else if (processes.acts()) generation.work(faces.calls, { isFirst: false })
     },
@@ -154,7 +158,11 @@ async function openParts(options: AppOptions, first: FirstStart, opened: Opened)
     onUnclosed: (cause) => log.warn('settings.unclosed', { error: messageOf(cause) }),
   })
   served = generations
-  const faces = openFaces(shared, generations, { sandboxUrl: options.sandboxUrl, isEnding: () => isEnding })
+  const faces = openFaces(shared, generations, {
+    sandboxUrl: options.sandboxUrl,
+    isEnding: () => isEnding,
+    deliveries: (request, response, next) => deliveries(request, response, next),
+  })
   const begin = (): void => {
     if (!isEnding) current().work(faces.calls, { isFirst: true })
   }
@@ -515,8 +523,9 @@ type Generations = ReturnType<typeof createGenerations<Served>>
 function openFaces(
   { base, metrics, databaseServer, clockSuspect }: Shared,
   { current, operations: own }: Generations,
-  { sandboxUrl, isEnding }: { sandboxUrl: string | undefined; isEnding: () => boolean },
+  parts: { sandboxUrl: string | undefined; isEnding: () => boolean; deliveries: RequestHandler },
 ) {
+  const { sandboxUrl, isEnding, deliveries } = parts
   const { config, role, db, elect, processes, newId, log, vault } = base
   const access = { db, now, newId, randomBytes }
   const count = (route: string, status: number) => metrics.count('http_requests', { route, status: String(status) })
@@ -542,7 +551,6 @@ function openFaces(
       }
     },
   }
-  const deliveries: RequestHandler = (request, response, next) => current().deliveries(request, response, next)
   const server = createHttpServer({
     ...(role === 'worker'
       ? { api: [noApi(processes.acts)] }
