@@ -94,7 +94,7 @@ const loadedWith = (file: string) =>
  * what a feature needs that was not there.
  */
 const budgets: Record<string, number> = {
-  root: 2_520,
+  root: 2_530,
   access: 385,
   alerts: 1_125,
   backup: 1_035,
@@ -106,7 +106,7 @@ const budgets: Record<string, number> = {
   dialect: 865,
   domain: 6_680,
   fitting: 1_790,
-  http: 8_340,
+  http: 8_345,
   inbox: 1_935,
   keys: 715,
   listings: 2_010,

@@ -141,6 +141,7 @@ export function setUpStepOperations(context: ApiContext) {
     chooseProducts: operation({
       route: 'POST /stores/:store/products',
       allowed: admin,
+      needsWorker: true,
       body: chooseProductsBody,
       summary:
         'Count the products that a filter leaves, by category; with `keep`, put the filter in force for a store.',
@@ -172,6 +173,7 @@ export function setUpStepOperations(context: ApiContext) {
     choosePrices: operation({
       route: 'POST /stores/:store/prices',
       allowed: admin,
+      needsWorker: true,
       body: choosePricesBody,
       summary: 'Sell by one markup, one floor and one ending of prices. Rules by category, cost and product stay.',
       answer: Revised,
