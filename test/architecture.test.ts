@@ -99,7 +99,7 @@ const budgets: Record<string, number> = {
   alerts: 1_125,
   backup: 1_035,
   catalogue: 1_585,
-  cli: 7_375,
+  cli: 7_380,
   config: 965,
   console: 9_410,
   demo: 580,

@@ -7,6 +7,7 @@ import {
   credentialsFault,
   credentialsSource,
   loadConfig,
+  loadProcess,
   readJson,
   readText,
 } from '../config/config.ts'
@@ -14,7 +15,7 @@ import { clearTextWarnings } from '../config/warnings.ts'
 import { counted } from '../domain/figures.ts'
 import type { KeyWay } from '../domain/store-update.ts'
 import { sentence } from '../domain/text-layout.ts'
-import { Failure, type FieldFault, messageOf } from '../errors.ts'
+import { conflict, Failure, type FieldFault, messageOf } from '../errors.ts'
 import { offersOfSkus, webhookOfShop } from '../installation.ts'
 import { Secret } from '../secret.ts'
 import { newStoreId, secretsOf, writeSetUp } from '../settings/set-up-files.ts'
@@ -54,6 +55,7 @@ export async function runAddShop(io: Io, kind: ShopKind, options: AddOptions): P
     throw new Failure('conflict', `there is no ${CONFIG_FILE} yet: \`${commandLine('init')}\` writes one`)
   }
   const { file } = source
+  if (loadProcess(file, io.env).home === 'database') throw conflict('settings_in_database', IN_DATABASE)
   const config = loadConfig(file, io.env)
   const asks = io.isTerminal && !options.json
   const questions = await kind.shop.questions()
@@ -112,6 +114,9 @@ export async function runAddShop(io: Io, kind: ShopKind, options: AddOptions): P
     await shop?.look.close()
   }
 }
+
+const IN_DATABASE =
+  'the settings of this installation are in its database: add the store on the page /setup of the console, or by `quayside settings apply`'
 
 const nothingWritten = (code: 'unavailable' | 'invalid' | 'conflict', why: string): Failure =>
   new Failure(code, `nothing was written: ${why}`)
