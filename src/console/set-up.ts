@@ -406,7 +406,7 @@ ${selectField({
   ],
   chosen: typed.form.get('kind') ?? 'webhook',
 })}
-${textField(typed, { label: 'Address that they are sent to', name: 'address', isRequired: true, maxLength: 500, about: 'Of mail: that of the mail server, such as smtps://user:password@mail.example. It is kept sealed.' })}
+${textField(typed, { label: 'Address that they are sent to', name: 'address', isRequired: true, maxLength: 500, about: 'Of mail: that of the mail server, such as smtps://me:secret@mail.example. It is kept sealed.' })}
 ${textField(typed, { label: 'Mail address of who is alerted (mail only)', name: 'to' })}
 <p><button class="go">Save, and send a test alert</button></p></form>`
 }
