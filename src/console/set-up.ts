@@ -401,7 +401,7 @@ ${selectField({
   name: 'kind',
   options: [
     ['webhook', 'a webhook of your own'],
-    ['slack', 'Slack, or what takes its messages'],
+    ['slack', 'Slack, or a chat like it'],
     ['email', 'a mail address'],
   ],
   chosen: typed.form.get('kind') ?? 'webhook',
