@@ -52,7 +52,7 @@ import { oneOfProcesses, onlyProcess } from './processes/processes.ts'
 import { recogniseRestore, recogniseServer } from './reconciliation/restore.ts'
 import { createWorker, startRuntime } from './runtime.ts'
 import { openSettings } from './settings/settings.ts'
-import { newestRevision, openRevision } from './settings/stored.ts'
+import { configWith, newestRevision, openRevision } from './settings/stored.ts'
 import { databaseFileOf, fileSystemOf, fileSystemType } from './storage/data-folder.ts'
 import type { Database } from './storage/database.ts'
 import { openForService, placeName, type ServerState } from './storage/database-place.ts'
@@ -607,10 +607,10 @@ const SETTINGS = 'settings'
 const unfollowed = (log: Log) => (error: unknown) => log.warn('settings.unfollowed', { error: messageOf(error) })
 
 /** Reads the settings that another process has put in force; undefined where those of this process are the newest. */
-async function newerSettings({ db, vault }: Base, { revision, listen, withSettings }: Config) {
-  if (revision === null) return undefined
+async function newerSettings({ db, vault }: Base, config: Config) {
+  if (config.revision === null) return undefined
   const newest = await newestRevision(db)
-  return newest && newest.number > revision ? { ...withSettings(openRevision(newest, vault)), listen } : undefined
+  return newest && newest.number > config.revision ? configWith(config, openRevision(newest, vault)) : undefined
 }
 
 /** Does what every process does at each tick, worker or not. */

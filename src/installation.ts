@@ -3,7 +3,7 @@ import { accessSync, constants, existsSync } from 'node:fs'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createLink } from './access/sessions.ts'
-import { createToken, type NewToken } from './access/tokens.ts'
+import { createToken, tokenOfStore } from './access/tokens.ts'
 import type { Config, ProcessConfig, StoredSettings } from './config/config.ts'
 import { namesInRules } from './domain/pricing-rules.ts'
 import { conflict, Failure, messageOf } from './errors.ts'
@@ -148,10 +148,8 @@ export async function setUpOf(config: Config, made: readonly string[] = []) {
       return known ?? createWebhook({ db, vault, supplier, now, newId, dialect }, config.publicUrl, 'init')
     },
     /** Makes a token of role `store` with the scopes `orders` and `keys`. */
-    createStoreToken: async (store: string, name: string): Promise<Secret> => {
-      const wanted: NewToken = { name, role: 'store', store, scopes: ['orders', 'keys'], expiresInDays: null }
-      return (await createToken({ db, now, newId, randomBytes }, wanted, 'init')).token
-    },
+    createStoreToken: async (store: string, name: string): Promise<Secret> =>
+      (await createToken({ db, now, newId, randomBytes }, tokenOfStore(store, name), 'init')).token,
     /** Stores the first settings, and stops buying until the set-up is ended by the only person who may go on with it. */
     beginSetUp: async (person: string, settings: StoredSettings): Promise<void> => {
       const freeze = { reason: 'the set-up is not finished', actor: person, at: now() }

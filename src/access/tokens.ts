@@ -43,6 +43,15 @@ export interface NewToken {
   expiresInDays: number | null
 }
 
+/** A token that the backend of a store hands its orders in with. */
+export const tokenOfStore = (store: string, name: string): NewToken => ({
+  name,
+  role: 'store',
+  store,
+  scopes: ['orders', 'keys'],
+  expiresInDays: null,
+})
+
 const DAY_MS = 24 * 60 * 60 * 1000
 
 /** Makes and stores a token. Only the returned value has the text of the token. */

@@ -9,7 +9,7 @@ import { forgetRevisionSecrets, insertRevision, revisionsBelow, type SettingsRev
 import type { Vault } from '../vault/vault.ts'
 import { type Difference, differences, documentShape, type SettingsDocument } from './document.ts'
 import { noteIdentity } from './identity.ts'
-import { ABOVE_ALL, newestRevision, openRevision, sealedSecrets } from './stored.ts'
+import { ABOVE_ALL, configWith, newestRevision, openRevision, sealedSecrets } from './stored.ts'
 import { findingsOf, type SettingsFinding } from './trial.ts'
 
 /** A change that a person wants. */
@@ -54,6 +54,33 @@ export interface InstallationSettings {
   revisions(page: { before?: number | undefined; limit: number }): Promise<RevisionEntry[]>
 }
 
+/** What an edit of the settings is, and what else belongs to it; see `apply`. */
+type Edit = { actor: string; why: string } & Partial<
+  Pick<Parameters<InstallationSettings['apply']>[0], 'secrets' | 'also'>
+>
+
+/** Edits the settings in force, and applies the result. @throws Failure as `apply` does */
+export async function editSettings(
+  settings: Pick<InstallationSettings, 'read' | 'apply'>,
+  { actor, ...more }: Edit,
+  edit: (document: SettingsDocument) => object,
+) {
+  const { revision: base, document } = await settings.read()
+  return settings.apply({ base, document: edit(document), ...more }, actor)
+}
+
+/** Edits one store of the settings in force. @throws Failure as `apply` does */
+export const editStore = (
+  settings: Pick<InstallationSettings, 'read' | 'apply'>,
+  id: string,
+  by: Edit,
+  edit: (store: SettingsDocument['stores'][number]) => object,
+) =>
+  editSettings(settings, by, (document) => ({
+    ...document,
+    stores: document.stores.map((one) => (one.id === id ? { ...one, ...edit(one) } : one)),
+  }))
+
 export type RevisionEntry = Pick<SettingsRevision, 'number' | 'at' | 'actor' | 'why' | 'undoes' | 'changes'>
 
 export interface SettingsParts {
@@ -81,11 +108,14 @@ export async function openSettings(parts: SettingsParts): Promise<InstallationSe
   const found = await newestRevision(db)
   if (home === 'file' && found) throw twoHomes(file, found.number)
 
+  const newestRow = async () => (home === 'file' ? undefined : newestRevision(db))
+  const asRead = (row: SettingsRevision | undefined) => {
+    if (row) return { revision: row.number, document: row.document, secretNames: row.secretNames }
+    return { revision: 0, document: current().document, secretNames: secretNamesOf(current()) }
+  }
   const newest = async (): Promise<Before> => {
-    const row = home === 'file' ? undefined : await newestRevision(db)
-    if (row) return { ...openRevision(row, vault), secretNames: row.secretNames }
-    const config = current()
-    return { revision: 0, document: config.document, secrets: new Map(), secretNames: secretNamesOf(config) }
+    const row = await newestRow()
+    return { ...asRead(row), secrets: row ? openRevision(row, vault).secrets : new Map() }
   }
 
   /** @throws Failure `conflict`, see `apply` */
@@ -103,7 +133,7 @@ export async function openSettings(parts: SettingsParts): Promise<InstallationSe
   /** Makes the configuration that a change leads to. @throws Failure `invalid` with every fault */
   function nextOf(before: Before, { document, secrets = {} }: SettingsChange) {
     const all = new Map([...before.secrets, ...Object.entries(secrets)])
-    const next = inProcess({
+    const next = configWith(current(), {
       revision: before.revision + 1,
       document: document as StoredSettings['document'],
       secrets: all,
@@ -114,13 +144,6 @@ export async function openSettings(parts: SettingsParts): Promise<InstallationSe
     const given = Object.keys(secrets).filter((name) => needed.includes(name))
     return { stored, next, changes: changesOf(before, stored, given) }
   }
-  /** The ports are those that this process listens at. */
-  const inProcess = (stored: StoredSettings): Config => ({
-    ...current().withSettings(stored),
-    listen: current().listen,
-    console: current().console,
-  })
-
   async function putInForce(
     next: Config,
     stored: StoredSettings,
@@ -137,7 +160,7 @@ export async function openSettings(parts: SettingsParts): Promise<InstallationSe
   return {
     home,
     read: async () => {
-      const { revision, document, secretNames } = await newest()
+      const { revision, document, secretNames } = asRead(await newestRow())
       return { revision, document: documentShape.parse(document), secrets: secretNames }
     },
     try: async (change) => {
@@ -160,7 +183,12 @@ export async function openSettings(parts: SettingsParts): Promise<InstallationSe
       if (!row) throw conflict('settings_first', 'the first revision cannot be undone: there are no settings before it')
       const stored = { ...openRevision(row, vault), revision: base + 1 }
       const changes = changesOf(last, stored, [])
-      return putInForce(inProcess(stored), stored, { actor: by, why: `undoes revision ${base}`, undoes: base, changes })
+      return putInForce(configWith(current(), stored), stored, {
+        actor: by,
+        why: `undoes revision ${base}`,
+        undoes: base,
+        changes,
+      })
     },
     revisions: async ({ before = ABOVE_ALL, limit }) => db.query(revisionsBelow(before, limit)),
   }

@@ -32,6 +32,13 @@ export function sealedSecrets({ revision, secrets }: StoredSettings, vault: Vaul
   return { secretNames: [...secrets.keys()].sort(), secrets: ciphertext, keyId }
 }
 
+/** Returns the configuration with other settings. The ports are those that this process listens at. */
+export const configWith = (config: Config, stored: StoredSettings): Config => ({
+  ...config.withSettings(stored),
+  listen: config.listen,
+  console: config.console,
+})
+
 /** Reads the newest settings; undefined where the database has none. */
 export async function storedSettings(db: Pick<Database, 'query'>, vault: Vault): Promise<StoredSettings | undefined> {
   const newest = await newestRevision(db)

@@ -10,6 +10,8 @@ import { ENCRYPT, isClearText } from '../config/warnings.ts'
 import { formatDecimal } from '../domain/money.ts'
 import type { SupplierOffer } from '../domain/supplier.ts'
 import { Failure, type FailureReason, messageOf } from '../errors.ts'
+import { failed, sound } from '../stores/findings.ts'
+import type { StoreFinding } from '../stores/store.ts'
 import { createSupplier, type Supplier, type SupplierSettings, Unreadable, unreadable } from '../supplier/client.ts'
 
 const COUNT = 3
@@ -74,7 +76,7 @@ async function visit<T>(access: SupplierAccess, more: (supplier: Supplier) => Pr
 
 /** What a test of a supplier found, in the order in which a person can correct it. A test without a failed finding has products. */
 export interface SupplierTest {
-  findings: { check: string; state: 'ok' | 'doubtful' | 'failed'; detail: string; fix: string | null }[]
+  findings: StoreFinding[]
   products: SupplierOffer[]
   /** `2500.00 EUR`; null where it could not be read. */
   balance: string | null
@@ -85,27 +87,24 @@ export interface SupplierTest {
 /** Tests a supplier as its page shows it: address, encryption, key, products, balance. The key never leaves this machine in clear text. */
 export async function testSupplier(access: SupplierAccess): Promise<SupplierTest> {
   const { baseUrl } = access
-  const found = (check: string, detail: string, state: SupplierTest['findings'][number]['state'] = 'ok') => {
-    return { check, state, detail, fix: null as string | null }
-  }
   const none = { products: [], balance: null }
   if (isClearText(baseUrl)) {
     const detail = 'the API key and licence keys would travel unencrypted. Nothing was sent.'
-    const failed = { ...found('encryption', detail, 'failed'), fix: `${ENCRYPT[0]?.toUpperCase()}${ENCRYPT.slice(1)}.` }
-    return { ...none, findings: [failed], correct: 'address' }
+    const fix = `${ENCRYPT[0]?.toUpperCase()}${ENCRYPT.slice(1)}.`
+    return { ...none, findings: [failed('encryption', detail, fix)], correct: 'address' }
   }
   const encrypted = baseUrl.startsWith('https:') ? 'the connection is encrypted' : 'this machine or a private network'
-  const reached = [found('address', `${baseUrl} answers`), found('encryption', encrypted)]
+  const reached = [sound('address', `${baseUrl} answers`), sound('encryption', encrypted)]
   const { products, more, fault } = await visit(access, (supplier) =>
     supplier.balance().catch((error: unknown) => messageOf(error)),
   )
   if (fault) {
     const { correct, message } = fault
     if (correct === 'address' || correct === 'again')
-      return { ...none, findings: [found('address', message, 'failed')], correct }
-    const before = correct === 'key' ? reached : [...reached, found('API key', 'the supplier takes it')]
+      return { ...none, findings: [failed('address', message)], correct }
+    const before = correct === 'key' ? reached : [...reached, sound('API key', 'the supplier takes it')]
     const check = correct === 'key' ? 'API key' : 'products'
-    return { ...none, findings: [...before, found(check, message, 'failed')], correct }
+    return { ...none, findings: [...before, failed(check, message)], correct }
   }
   const balance =
     typeof more === 'object'
@@ -114,9 +113,11 @@ export async function testSupplier(access: SupplierAccess): Promise<SupplierTest
   return {
     findings: [
       ...reached,
-      found('API key', 'the supplier takes it'),
-      balance === null ? found('account', `it cannot be read: ${more}`, 'doubtful') : found('account', balance),
-      found('products', `${products.length === 1 ? 'one was' : `${products.length} were`} read`),
+      sound('API key', 'the supplier takes it'),
+      balance === null
+        ? { check: 'account', state: 'doubtful', detail: `it cannot be read: ${more}`, fix: null }
+        : sound('account', balance),
+      sound('products', `${products.length === 1 ? 'one was' : `${products.length} were`} read`),
     ],
     products,
     balance,

@@ -94,7 +94,7 @@ const groups: { why: string; words: Record<string, string> }[] = [
       external_order_id: 'sandbox storage',
       id: 'cli config demo http ordering sandbox storage supplier top',
       in_stock: 'storage',
-      keys: 'access cli config domain fitting http ordering storage stores top',
+      keys: 'access cli config domain fitting http ordering storage stores',
       limit: 'cli',
       local_stock: 'sandbox storage',
       name: 'cli domain fitting http keys listings storage',

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { createToken } from '../../access/tokens.ts'
+import { createToken, tokenOfStore } from '../../access/tokens.ts'
 import { tryChannels } from '../../alerts/actions.ts'
 import { openChannels } from '../../alerts/alerts.ts'
 import { channelAddress, channelSource } from '../../config/alert-settings.ts'
@@ -13,6 +13,7 @@ import { unfreeze } from '../../ordering/actions.ts'
 import { Secret } from '../../secret.ts'
 import type { SettingsDocument } from '../../settings/document.ts'
 import { newStoreId } from '../../settings/set-up-files.ts'
+import { editSettings, editStore } from '../../settings/settings.ts'
 import { SET_UP_CAUSE } from '../../storage/freezes.ts'
 import { listOffers } from '../../storage/offers.ts'
 import { openCallbackSecrets, secretText } from '../../stores/backend/signature.ts'
@@ -59,29 +60,6 @@ type Body<S extends z.ZodType> = z.output<S>
 export function setUpStepOperations(context: ApiContext) {
   const { ordering, settings, config, randomBytes } = context
   const { db, now, newId, vault } = ordering
-  const change = async (
-    edit: (document: SettingsDocument) => object,
-    why: string,
-    by: string,
-    secrets?: Record<string, Secret>,
-  ) => {
-    const { revision: base, document } = await settings.read()
-    return settings.apply({ base, document: edit(document), why, ...(secrets && { secrets }) }, by)
-  }
-  const changeStore = (
-    id: string,
-    edit: (store: SettingsDocument['stores'][number]) => object,
-    why: string,
-    by: string,
-  ) =>
-    change(
-      (document) => ({
-        ...document,
-        stores: document.stores.map((one) => (one.id === id ? { ...one, ...edit(one) } : one)),
-      }),
-      why,
-      by,
-    )
   return {
     addStore: operation({
       route: 'POST /stores',
@@ -110,25 +88,17 @@ export function setUpStepOperations(context: ApiContext) {
           pricing: { markup: { percent: MARKUP } },
         }
         const secrets = met.credentials && { [credentialsSource(id).file]: met.credentials }
-        await change(
-          (document) => ({ ...document, stores: [...document.stores, store] }),
-          `adds the store ${body.name}`,
-          caller.actor,
-          secrets,
+        await editSettings(
+          settings,
+          { actor: caller.actor, why: `adds the store ${body.name}`, secrets },
+          (document) => ({
+            ...document,
+            stores: [...document.stores, store],
+          }),
         )
         if (kind.shop) return ok({ ...none, store: id, findings: met.findings })
-        const wanted = {
-          name: `${body.name} (first)`,
-          role: 'store',
-          store: id,
-          scopes: ['orders', 'keys'],
-          expiresInDays: null,
-        } as const
-        const { token } = await createToken(
-          { db, now, newId, randomBytes },
-          { ...wanted, scopes: [...wanted.scopes] },
-          caller.actor,
-        )
+        const wanted = tokenOfStore(id, `${body.name} (first)`)
+        const { token } = await createToken({ db, now, newId, randomBytes }, wanted, caller.actor)
         const [secret] = (await openCallbackSecrets({ db, vault, now, newId })).of(id)
         return ok({
           store: id,
@@ -141,7 +111,8 @@ export function setUpStepOperations(context: ApiContext) {
     chooseProducts: operation({
       route: 'POST /stores/:store/products',
       allowed: admin,
-      needsWorker: true,
+      // To count changes nothing.
+      needsWorker: ({ body: { keep } }) => keep,
       body: chooseProductsBody,
       summary:
         'Count the products that a filter leaves, by category; with `keep`, put the filter in force for a store.',
@@ -150,7 +121,8 @@ export function setUpStepOperations(context: ApiContext) {
       failures: { 404: 'no such store', 409: '`settings_in_file`, `settings_changed`' },
       async handle({ caller, path, body: { keep, create, ...filter } }) {
         const store = configuredStore(context, path.store)
-        const listings = { ...store.listings, mode: 'all' as const, ...given(filter) }
+        // A field that the request leaves out is absent, and keeps what is in force.
+        const listings = { ...store.listings, mode: 'all' as const, ...(filter as Partial<typeof store.listings>) }
         const counted = await countOf(context, { ...store, listings })
         if (counted.chosen === 0) {
           const message =
@@ -160,12 +132,10 @@ export function setUpStepOperations(context: ApiContext) {
           throw invalidField(filter.categories?.length === 0 ? 'categories' : 'text', message)
         }
         if (keep) {
-          await changeStore(
-            store.id,
-            () => ({ listings, ...(create !== undefined && kindOf(store).shop && { create }) }),
-            WHY.products,
-            caller.actor,
-          )
+          await editStore(settings, store.id, { actor: caller.actor, why: WHY.products }, () => ({
+            listings,
+            ...(create !== undefined && kindOf(store).shop && { create }),
+          }))
         }
         return ok(counted)
       },
@@ -189,19 +159,15 @@ export function setUpStepOperations(context: ApiContext) {
             'markup',
             `is below the floor of ${margin} %: every price would be the floor. Raise it, or lower the floor`,
           )
-        const { revision } = await changeStore(
-          store.id,
-          ({ pricing }) => ({
-            pricing: {
-              ...pricing,
-              markup: { ...pricing.markup, percent: markup },
-              margin: { ...pricing.margin, percent: margin },
-              rounding: { ...pricing.rounding, step: null, endings: ending === null ? null : [ending] },
-            },
-          }),
-          WHY.prices,
-          caller.actor,
-        )
+        const by = { actor: caller.actor, why: WHY.prices }
+        const { revision } = await editStore(settings, store.id, by, ({ pricing }) => ({
+          pricing: {
+            ...pricing,
+            markup: { ...pricing.markup, percent: markup },
+            margin: { ...pricing.margin, percent: margin },
+            rounding: { ...pricing.rounding, step: null, endings: ending === null ? null : [ending] },
+          },
+        }))
         return ok({ revision })
       },
     }),
@@ -226,16 +192,12 @@ export function setUpStepOperations(context: ApiContext) {
         await Promise.all(opened.map((one) => one.close()))
         const sent = tried?.outcome === 'sent'
         if (!sent) return ok({ sent, detail: tried?.detail ?? null, ms: tried?.ms ?? 0 })
-        await change(
-          (document) => ({
-            ...document,
-            spendCaps: { ...document.spendCaps, day, order },
-            alerts: { ...document.alerts, channels: { ...document.alerts.channels, ...channels } },
-          }),
-          WHY.guards,
-          caller.actor,
-          { [channelSource(CHANNEL).file]: new Secret(address) },
-        )
+        const secrets = { [channelSource(CHANNEL).file]: new Secret(address) }
+        await editSettings(settings, { actor: caller.actor, why: WHY.guards, secrets }, (document) => ({
+          ...document,
+          spendCaps: { ...document.spendCaps, day, order },
+          alerts: { ...document.alerts, channels: { ...document.alerts.channels, ...channels } },
+        }))
         return ok({ sent, detail: tried.detail, ms: tried.ms })
       },
     }),
@@ -255,11 +217,10 @@ export function setUpStepOperations(context: ApiContext) {
         const isOff = ({ selling }: Pick<SettingsDocument['stores'][number], 'selling'>): boolean => selling === 'off'
         const { document, revision } = await settings.read()
         const made = document.stores.some(isOff)
-          ? await change(
-              (now) => ({ ...now, stores: now.stores.map((one) => (isOff(one) ? { ...one, selling: 'on' } : one)) }),
-              'set-up: live',
-              caller.actor,
-            )
+          ? await editSettings(settings, { actor: caller.actor, why: 'set-up: live' }, (now) => ({
+              ...now,
+              stores: now.stores.map((one) => (isOff(one) ? { ...one, selling: 'on' } : one)),
+            }))
           : { revision }
         if (buy) await unfreeze(ordering, caller.actor, [SET_UP_CAUSE])
         return ok({ revision: made.revision })
@@ -270,11 +231,6 @@ export function setUpStepOperations(context: ApiContext) {
 
 /** The name of the channel that a set-up makes. */
 const CHANNEL = 'owner'
-
-const given = <T extends object>(values: T) =>
-  Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as {
-    [K in keyof T]?: Exclude<T[K], undefined>
-  }
 
 /** Tries a store that is in no settings yet. */
 async function meet(kind: StoreKind, body: Body<typeof addStoreBody>, now: () => number) {

@@ -5,6 +5,7 @@ import { Failure } from '../../errors.ts'
 import { waitingLines } from '../../ordering/waiting.ts'
 import { Secret } from '../../secret.ts'
 import { type SettingsDocument, withSetting } from '../../settings/document.ts'
+import { editSettings, editStore } from '../../settings/settings.ts'
 import { type Change, first } from '../../storage/database.ts'
 import { audited } from '../../storage/evidence.ts'
 import { forgetStoreReading, underWayAt } from '../../storage/stores.ts'
@@ -22,26 +23,14 @@ import {
 import { type ApiContext, admin, configuredStore, ok, operation } from '../operation.ts'
 import { Applied, ifMatch, revisionIn } from './settings.ts'
 
-type Store = SettingsDocument['stores'][number]
-
 const CONFLICTS = '`settings_in_file`: they are lines of the configuration; `settings_changed`: another revision came'
 
 /** Operations that change one thing of the settings. Each is a revision: it is tried first, and can be undone. */
 export function settingChangeOperations(context: ApiContext) {
   const { ordering, settings } = context
   const { db, now } = ordering
-  const change = async (
-    { actor, why }: { actor: string; why: string },
-    edit: (document: SettingsDocument) => object,
-    more: { secrets?: Record<string, Secret>; also?: () => Promise<Change[]> } = {},
-  ) => {
-    const { revision: base, document } = await settings.read()
-    return ok(await settings.apply({ base, document: edit(document), why, ...more }, actor))
-  }
-  const storesEdited = (edit: (stores: Store[]) => object[]) => (document: SettingsDocument) => ({
-    ...document,
-    stores: edit(document.stores),
-  })
+  const change = async (by: Parameters<typeof editSettings>[1], edit: Parameters<typeof editSettings>[2]) =>
+    ok(await editSettings(settings, by, edit))
   const channelsEdited =
     (edit: (channels: SettingsDocument['alerts']['channels']) => object) => (document: SettingsDocument) => ({
       ...document,
@@ -104,12 +93,9 @@ export function settingChangeOperations(context: ApiContext) {
       summary: 'Pause a store, or let it sell. A paused store shows no stock; orders are taken and bought as before.',
       body: sellingBody,
       failures: { 404: 'no such store', 409: CONFLICTS },
-      handle: ({ caller: { actor }, path, body: { selling, reason } }) => {
+      async handle({ caller: { actor }, path, body: { selling, reason } }) {
         const { id } = configuredStore(context, path.store)
-        return change(
-          { actor, why: reason },
-          storesEdited((stores) => stores.map((one) => (one.id === id ? { ...one, selling } : one))),
-        )
+        return ok(await editStore(settings, id, { actor, why: reason }, () => ({ selling })))
       },
     }),
     changeCredentials: operation({
@@ -130,7 +116,7 @@ export function settingChangeOperations(context: ApiContext) {
         const sealed = shop.readCredentials(both) ? both : text
         if (!shop.readCredentials(sealed)) throw invalidField('key', credentialsFault(shop, text))
         const secrets = { [credentialsSource(store.id).file]: new Secret(sealed) }
-        return change({ actor, why: reason }, (document) => document, { secrets })
+        return change({ actor, why: reason, secrets }, (document) => document)
       },
     }),
     removeStore: operation({
@@ -143,11 +129,8 @@ export function settingChangeOperations(context: ApiContext) {
       async handle({ caller: { actor }, path, body: { reason } }) {
         const { id } = configuredStore(context, path.store)
         await assertIdle(id)
-        return change(
-          { actor, why: reason },
-          storesEdited((stores) => stores.filter((one) => one.id !== id)),
-          { also: () => retired(id, actor, reason) },
-        )
+        const by = { actor, why: reason, also: () => retired(id, actor, reason) }
+        return change(by, (document) => ({ ...document, stores: document.stores.filter((one) => one.id !== id) }))
       },
     }),
     rotateApiKey: operation({
@@ -156,9 +139,7 @@ export function settingChangeOperations(context: ApiContext) {
       summary: 'Use another API key of the supplier. It is tried first, and the one before stays if it is refused.',
       body: apiKeyBody,
       handle: ({ caller: { actor }, body: { apiKey, reason } }) =>
-        change({ actor, why: reason }, (document) => document, {
-          secrets: { [SECRETS.apiKey.file]: new Secret(apiKey) },
-        }),
+        change({ actor, why: reason, secrets: { [SECRETS.apiKey.file]: new Secret(apiKey) } }, (document) => document),
     }),
     putAlertChannel: operation({
       ...common,
@@ -167,11 +148,10 @@ export function settingChangeOperations(context: ApiContext) {
       body: channelBody,
       handle({ caller: { actor }, path, body: { address, reason, kind, least, from, to } }) {
         const channel = { kind, least, ...(kind === 'email' && { from, to }) }
-        const secrets = address && { [channelSource(path.channel).file]: new Secret(address) }
+        const secrets = address ? { [channelSource(path.channel).file]: new Secret(address) } : undefined
         return change(
-          { actor, why: reason },
+          { actor, why: reason, secrets },
           channelsEdited((channels) => ({ ...channels, [path.channel]: channel })),
-          secrets ? { secrets } : {},
         )
       },
     }),
