@@ -2,27 +2,14 @@
  * Settings are changed again and again beside orders and deliveries, and processes are killed meanwhile. Each revision has a ceiling
  * of its own, and now and then a cap that lets nothing be bought: so each purchase shows by which revision it was bought.
  */
-import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { closeSync, openSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { count, isNotNull } from 'drizzle-orm'
-import { loadConfig, type Role } from '../../../src/config/config.ts'
-import { DEMO_STORE, keepSecret, writeDemoConfig } from '../../../src/demo/files.ts'
-import { openSetUp } from '../../../src/installation.ts'
-import { startSandbox } from '../../../src/sandbox/server.ts'
-import { openBeside } from '../../../src/storage/database-place.ts'
-import { dueDeliveries } from '../../../src/storage/deliveries.ts'
-import { deliveries, offers, purchases, storeOrders } from '../../../src/storage/schema.ts'
+import type { Role } from '../../../src/config/config.ts'
+import { offers, purchases, storeOrders } from '../../../src/storage/schema.ts'
 import { build } from '../../../src/storage/statement.ts'
-import { addBenchWebhook } from '../../bench/bench-webhook.ts'
-import { configBeside } from '../../support/config-beside.ts'
-import { DIALECT } from '../../support/delivery.ts'
-import { freePort } from '../../support/free-port.ts'
 import { moveSettings } from '../../support/move-settings.ts'
-import { startShop } from '../../support/recording-store.ts'
-import { openBalancer } from '../rolling-restart/balancer.ts'
+import { openInstallation, until } from '../rolling-restart/installation.ts'
 import { startSending } from '../rolling-restart/sender.ts'
 import { type AppliedRevision, judgeRevisions } from './verdict.ts'
 
@@ -55,9 +42,6 @@ export interface RevisionsOutcome {
   orders: number
 }
 
-const PATIENCE_MS = 120_000
-const API_KEY = 'sk_test_0123456789abcdef'
-const ROOT = path.join(import.meta.dirname, '../../..')
 const REGISTER = path.join(import.meta.dirname, '../mistakes/register.ts')
 /** Each revision has the ceiling of the one before and one per cent more. */
 const FIRST_PERCENT = 10
@@ -66,54 +50,23 @@ const isCapped = (revision: number): boolean => revision % 4 === 3
 
 export async function changeSettings(options: RevisionsOptions): Promise<RevisionsOutcome> {
   const { folder, databaseUrl, seconds, revisions, kills, mistake, onProgress } = options
-  const sandbox = await startSandbox({
-    dialect: DIALECT,
-    apiKey: API_KEY,
-    requestsPerMinute: 1_000_000,
-    offers: 20,
-    balanceMinor: 1_000_000_000_000,
-  })
-  for (const { id } of sandbox.world.offers.list({}, 0, 100).items)
-    sandbox.world.offers.change(id, { stock: 1_000_000 })
   const roles: Role[] = databaseUrl === undefined ? ['all'] : ['web', 'worker', 'web', 'worker']
-  const ports = await Promise.all(roles.map(() => freePort()))
-  const isWeb = (place: number) => roles[place] !== 'worker'
-  const balanced = ports.filter((_, place) => isWeb(place)).map((port) => `http://127.0.0.1:${port}`)
-  const balancer = await openBalancer(balanced)
-  const storePort = await freePort()
-  if (databaseUrl !== undefined) keepSecret(folder, 'database-url', () => databaseUrl)
-  const configFile = writeDemoConfig({
+  const installation = await openInstallation({
     folder,
-    baseUrl: sandbox.baseUrl,
-    apiKey: API_KEY,
-    port: ports[0] ?? 0,
-    storePort,
-    dialect: DIALECT.name,
-    more: { publicUrl: balancer.url, logLevel: 'warn', ordering: { tickSeconds: 1 } },
+    databaseUrl,
+    roles,
+    settings: { ordering: { tickSeconds: 1 } },
+    prepare: moveSettings,
+    ...(mistake !== undefined && { preload: { file: REGISTER, env: { QUAYSIDE_MISTAKE: mistake } } }),
   })
-  const setUp = await openSetUp(configFile, {})
-  await setUp.createWebhook()
-  const token = (await setUp.createStoreToken(DEMO_STORE, 'campaign')).reveal()
-  const shop = await startShop({ secret: (await setUp.callbackSecret(DEMO_STORE)).reveal(), port: storePort })
-  await setUp.close()
-  const config = loadConfig(configFile, {})
-  await addBenchWebhook(config)
-  await moveSettings(configFile)
-  const db = await openBeside(config)
-  if (!db) throw new Error('the database was not made')
-
+  const { balancer, urls, token, db, processes } = installation
   const faults: string[] = []
-  const processes = roles.map((role, place) => {
-    const port = ports[place] ?? 0
-    const file = databaseUrl === undefined ? configFile : configBeside(configFile, place, port)
-    return openProcess(folder, { role, port, config: file, mistake })
-  })
   const [first] = processes
   if (!first) throw new Error('there is no process')
   try {
     await Promise.all(processes.map((one) => one.start()))
     await balancer.look()
-    const admin = await adminToken(balanced[0] ?? '', databaseUrl === undefined ? folder : path.join(folder, 'data-0'))
+    const admin = await adminToken(urls[0] ?? '', databaseUrl === undefined ? folder : path.join(folder, 'data-0'))
     const ask = async (method: string, route: string, body?: object, headers: Record<string, string> = {}) => {
       const answer = await fetch(`${balancer.url}/api/v1${route}`, {
         method,
@@ -128,14 +81,7 @@ export async function changeSettings(options: RevisionsOptions): Promise<Revisio
       })
       return { status: answer.status, data: ((await answer.json()) as { data: never }).data as Record<string, unknown> }
     }
-    let skus: string[] = []
-    await until('the catalogue', async () => {
-      const { data } = await ask('GET', '/listings?limit=100', undefined, { authorization: `Bearer ${token}` })
-      const items = data.items as { sku: string; available: boolean }[]
-      skus = items.filter(({ available }) => available).map(({ sku }) => sku)
-      return skus.length > 0
-    })
-
+    const skus = await installation.skusOnSale()
     const applied: AppliedRevision[] = [
       { revision: 1, percent: FIRST_PERCENT, isCapped: false, askedAt: 0, inForceAt: 0 },
     ]
@@ -199,15 +145,12 @@ export async function changeSettings(options: RevisionsOptions): Promise<Revisio
       const { data } = await ask('GET', '/purchases?hold=spend_cap&limit=200').catch(() => ({ data: { items: [] } }))
       for (const { id } of (data?.items ?? []) as { id: string }[])
         await ask('POST', `/purchases/${id}/release`, {}).catch(() => 0)
-      const [row] = await db.query(
-        build.select({ closed: count() }).from(storeOrders).where(isNotNull(storeOrders.closedAt)),
-      )
-      return row?.closed === orders.size
+      return installation.areClosed(sending.sent)
     }
     await until('the last orders', isClosed)
-    await until('the last deliveries', async () => (await db.query(dueDeliveries(Date.now(), 1))).length === 0)
+    await until('the last deliveries', installation.areDeliveriesDone)
     for (const one of processes) {
-      const code = await one.stop()
+      const { code } = await one.stop()
       if (code !== 0) faults.push(`${one.name} ended with ${code}`)
     }
 
@@ -215,19 +158,7 @@ export async function changeSettings(options: RevisionsOptions): Promise<Revisio
       // While the only process is killed, nothing listens.
       if (!['200', '202', '503', '504', 'no answer'].includes(answer)) faults.push(`${times} requests got: ${answer}`)
     }
-    const rows = await db.query(
-      build.select({ deliveryId: deliveries.deliveryId, state: deliveries.state }).from(deliveries),
-    )
-    const stored = new Set(rows.map(({ deliveryId }) => deliveryId))
-    const lost = [...taken].filter((id) => !stored.has(id))
-    if (lost.length > 0) faults.push(`${lost.length} deliveries were acknowledged and are not stored: ${lost[0]}`)
-    const unsettled = rows.filter(({ state }) => state !== 'applied' && state !== 'ignored')
-    if (unsettled.length > 0) faults.push(`${unsettled.length} deliveries are ${unsettled[0]?.state}`)
-    const { charges } = sandbox.world.report()
-    if (charges.length !== orders.size) faults.push(`${orders.size} orders were charged ${charges.length} times`)
-    const keys = shop.keys()
-    const wrong = [...orders].filter((reference) => keys.get(`${reference}/1`)?.length !== 1)
-    if (wrong.length > 0) faults.push(`${wrong.length} orders have not one key: ${wrong[0]}`)
+    faults.push(...(await installation.faultsOf(sending.sent)))
     const { orderId, ceilingMinor, firstSentAt, supplierProductId } = purchases
     const bought = await db.query(
       build.select({ orderId, ceilingMinor, firstSentAt, supplierProductId }).from(purchases),
@@ -272,10 +203,7 @@ export async function changeSettings(options: RevisionsOptions): Promise<Revisio
       orders: orders.size,
     }
   } finally {
-    for (const one of processes) await one.kill()
-    await db.close()
-    balancer.close()
-    await Promise.all([shop.close(), sandbox.close()])
+    await installation.close()
   }
 }
 
@@ -288,58 +216,4 @@ async function adminToken(url: string, dataDir: string): Promise<string> {
     body: JSON.stringify({ name: 'campaign', role: 'admin' }),
   })
   return ((await answer.json()) as { data: { token: string } }).data.token
-}
-
-interface ProcessParts {
-  role: Role
-  port: number
-  config: string
-  mistake?: string | undefined
-}
-
-/** A process of the service, as a supervisor starts and ends it. */
-function openProcess(folder: string, { role, port, config, mistake }: ProcessParts) {
-  const name = `${role} on port ${port}`
-  const log = path.join(folder, `${role}-${port}.log`)
-  let child: ChildProcess | undefined
-  const end = async (signal: NodeJS.Signals): Promise<number | null> => {
-    if (!child) return null
-    if (child.exitCode === null && child.signalCode === null) {
-      child.kill(signal)
-      await once(child, 'exit')
-    }
-    return child.exitCode
-  }
-  return {
-    name,
-    start: async (): Promise<void> => {
-      const file = openSync(log, 'a')
-      const program = [...(mistake ? ['--import', REGISTER] : []), path.join(ROOT, 'src/quayside.js')]
-      child = spawn(
-        process.execPath,
-        [...program, 'serve', '--config', config, ...(role === 'all' ? [] : ['--role', role])],
-        {
-          stdio: ['ignore', file, file],
-          env: { ...process.env, ...(mistake && { QUAYSIDE_MISTAKE: mistake }) },
-        },
-      )
-      closeSync(file)
-      await until(name, async () => {
-        if (child?.exitCode !== null) throw new Error(`${name} ended at its start: ${log}`)
-        const answer = await fetch(`http://127.0.0.1:${port}/readyz`, { headers: { connection: 'close' } }).catch(
-          () => undefined,
-        )
-        return answer?.ok
-      })
-    },
-    /** @returns its exit code */
-    stop: () => end('SIGTERM'),
-    kill: () => end('SIGKILL'),
-  }
-}
-
-async function until(what: string, look: () => unknown): Promise<void> {
-  for (const end = performance.now() + PATIENCE_MS; !(await look()); await sleep(100)) {
-    if (performance.now() > end) throw new Error(`waited in vain for ${what}`)
-  }
 }
