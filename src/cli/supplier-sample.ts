@@ -1,4 +1,4 @@
-/** Products of a supplier as the terminal shows them, for a person who compares them with the supplier's own pages. */
+/** Shows products of a supplier in the terminal. A person compares them with the supplier's own pages. */
 import type { SupplierOffer } from '../domain/supplier.ts'
 import { sentence } from '../domain/text-layout.ts'
 import { costText, stockText } from '../settings/supplier-trial.ts'

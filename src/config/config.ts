@@ -179,7 +179,7 @@ const processShape = configShape.pick(processKeys).strip()
 export interface StoredSettings {
   revision: number
   document: Record<string, unknown>
-  /** By the names of their files beside a configuration: `api-key`, `store-<id>`, `alert-<channel>`. */
+  /** Maps the name of a secret to its text. The names are those of the files: `api-key`, `store-<id>`, `alert-<channel>`. */
   secrets: ReadonlyMap<string, Secret>
 }
 
