@@ -197,7 +197,7 @@ function supplierForm(visit: Visit, { dialects }: SetUpView, tested?: TestedView
   return html`<form class="stack" method="post" action="/setup/test-supplier">
 ${textField(own, { label: 'Address of the API', name: 'baseUrl', isRequired: true, maxLength: 500, about: 'That of the Reseller API, version 1, ends in /v1.' })}
 ${textField(own, { label: 'API key', name: 'apiKey', isRequired: true, isSecret: true, maxLength: 500, about: 'The key that the supplier gave you. It is kept sealed, and never shown.' })}
-${selectField({ label: 'Dialect', name: 'dialect', options: known, chosen: visit.form.get('dialect') ?? known[0]?.[0] ?? '' })}
+${selectField({ label: 'Dialect: how the supplier writes its API', name: 'dialect', isRequired: true, options: [['', 'choose one'], ...known], chosen: visit.form.get('dialect') ?? '' })}
 <button class="go">Test the supplier</button></form>`
 }
 

@@ -81,6 +81,7 @@ const said = (page: Page, text: string | RegExp) => page.getByText(text).first()
 async function nameSupplier({ page, press }: Person, baseUrl: string, key = KEY): Promise<void> {
   await page.fill('#f-baseUrl', baseUrl)
   await page.fill('#f-apiKey', key)
+  await page.selectOption('#f-dialect', 'reseller-v1.1')
   await press('Test the supplier')
 }
 
