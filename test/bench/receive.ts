@@ -31,7 +31,7 @@ export const limits = {
   postgresOrders: { min: 0.5, says: 'orders on PostgreSQL against SQLite, the least shape' },
   farOrderMs: { max: 40, says: 'milliseconds that an order takes longer with PostgreSQL a millisecond away' },
   farBurst: { min: 0.8, says: 'orders at once with PostgreSQL a millisecond away against beside the service' },
-  deliveryTrips: { max: 2, says: 'most round trips to PostgreSQL of a delivery' },
+  deliveryTrips: { max: 2, says: 'round trips to PostgreSQL of a delivery' },
 } as const
 
 export type Ratios = Partial<Record<keyof typeof limits, number>>

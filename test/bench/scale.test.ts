@@ -8,7 +8,7 @@ const runs = hasPostgres && isNeeded('campaigns')
 const needs = runs ? '' : ' (skipped: it starts a dozen processes on PostgreSQL, as .ci/run does)'
 
 test.skipIf(!runs)(`a delivery takes at most two round trips to PostgreSQL${needs}`, { timeout: 600_000 }, async () => {
-  const amounts = { rounds: 1, deliveries: 256, orders: 4, counted: 3, restMs: 1_000 }
+  const amounts = { rounds: 1, deliveries: 256, orders: 4, counted: 5, restMs: 1_000 }
   const { ratios, figures } = await benchScale(() => {}, newPostgresUrl, amounts)
   expect(missed({ deliveryTrips: ratios.deliveryTrips ?? Number.POSITIVE_INFINITY })).toEqual([])
   // BEGIN, the delivery and COMMIT in one trip, and what tells the worker.
