@@ -19,7 +19,7 @@ import {
 } from '../storage/purchases.ts'
 import { clearRestoreHold, currentEpoch, isReattaching, START_ACTOR } from '../storage/restores.ts'
 import { markCancelRequested, requestCancellation, storeOrderById } from '../storage/store-orders.ts'
-import { advance, factsOf, type Given, type Loaded, load } from './advance.ts'
+import { advance, factsOf, type Given, type Loaded } from './advance.ts'
 import { beyondLine, otherMayBeCharged, roomFor } from './choices.ts'
 import type { Ordering } from './context.ts'
 
@@ -75,10 +75,9 @@ export async function retryPurchase(
   reason?: string,
 ): Promise<void> {
   const purchase = await existing(ordering, purchaseId)
-  const seen = await load(ordering, purchaseId)
-  const room = seen && (await roomFor(ordering, seen))
-  const given = (loaded: Loaded): Given => {
+  const given = async (loaded: Loaded): Promise<Given> => {
     const { generations } = loaded
+    const room = await roomFor(ordering, loaded)
     const others = generations.filter(({ id }) => id !== purchaseId)
     const beyond = factsOf(loaded).newest ? beyondLine(loaded, room) : undefined
     const refusal = otherMayBeCharged(others.filter((one) => !keepsMoney(one))) ?? beyond
@@ -87,7 +86,7 @@ export async function retryPurchase(
     const writtenOff = others.filter(keepsMoney).map((one) => changePurchase(one, { writtenOffAt: now }, now))
     if (writtenOff.length > 0) writtenOff.push(earningsChanged(purchase.orderId))
     const audit = audited(ordering, actor, 'purchase.retry', purchaseId, reason)
-    return { input: { type: 'retry' }, actor, also: [audit, ...writtenOff] }
+    return { input: { type: 'retry' }, actor, also: [audit, ...writtenOff, ...(room?.asSeen ?? [])] }
   }
   const moved = await advance(ordering, purchaseId, given).catch((error: unknown) => {
     // Another caller has planned this generation meanwhile, so a unique key of the database refuses our commit.

@@ -108,7 +108,7 @@ const UNREMARKABLE = new Set(['still_open'])
 export async function advance(
   ordering: Ordering,
   purchaseId: string,
-  given: Given | ((loaded: Loaded) => Given | undefined),
+  given: Given | ((loaded: Loaded) => Given | undefined | Promise<Given | undefined>),
   leaseEpoch?: number,
 ): Promise<Moved | undefined> {
   const { db, now } = ordering
@@ -121,7 +121,7 @@ export async function advance(
       return undefined
     }
     if (leaseEpoch !== undefined && purchase.leaseEpoch !== leaseEpoch) return undefined
-    const known = typeof given === 'function' ? given(loaded) : given
+    const known = typeof given === 'function' ? await given(loaded) : given
     const move = known && (await moveBy(ordering, loaded, known))
     if (!move || move.changes.length === 0) return undefined
     await db.commit(move.changes)

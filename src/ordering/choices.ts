@@ -4,8 +4,8 @@ import { amountText } from '../domain/money.ts'
 import { mayBuy, type PurchaseState } from '../domain/purchase.ts'
 import { currentParts, isOfUnits } from '../domain/store-order.ts'
 import type { FailureReason } from '../errors.ts'
-import { type Database, first } from '../storage/database.ts'
-import { entitlementLinesOf, entitlementOfOrder } from '../storage/entitlements.ts'
+import { type Change, type Database, first } from '../storage/database.ts'
+import { assertLineAsSeen, entitlementLinesOf, entitlementOfOrder } from '../storage/entitlements.ts'
 import { countKeys } from '../storage/licence-keys.ts'
 import { purchasesOfOrder } from '../storage/purchases.ts'
 import { handedOverIn, type Loaded, unitsAgain, unitsLeft } from './advance.ts'
@@ -37,6 +37,8 @@ export interface LineRoom {
   most: number
   /** Units of the other purchases of the line that were delivered, or are still expected. */
   others: number
+  /** Guards a commit that buys: stale when the line has got another purchase meanwhile, or one of its others has changed. */
+  asSeen: Change[]
 }
 
 /** Reads how much room a line has for one of its purchases. @returns undefined for an order whose units are not on record */
@@ -59,6 +61,7 @@ export async function roomFor(
   return {
     most: (units.find(({ line }) => line === name.line)?.units ?? 0) + replacements,
     others: others.reduce((sum, one) => sum + plannedOf({ ...one, left: left.get(one.id) ?? 0 }), 0),
+    asSeen: assertLineAsSeen(entitlement, purchase, own),
   }
 }
 

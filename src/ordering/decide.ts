@@ -56,8 +56,7 @@ export async function decidePurchase(
   { actor, reason, evidenceVersion }: DecidedBy,
 ): Promise<void> {
   const seen = await existing(ordering, purchaseId)
-  const room = await roomFor(ordering, seen)
-  assertDecidable(seen, decision.type, ordering.now(), room)
+  assertDecidable(seen, decision.type, ordering.now(), await roomFor(ordering, seen))
   if ((decision.type === 'hand_over' || decision.type === 'adopt') && (await isReattaching(ordering.db))) {
     const message =
       "after a restore the supplier's orders are reattached first, in some minutes: until then the store may have keys that are not on record"
@@ -67,8 +66,9 @@ export async function decidePurchase(
     throw changed(seen, evidenceVersion)
   }
   const input = await inputOf(ordering, seen, decision)
-  const done = await advance(ordering, purchaseId, (loaded) => {
-    if (decisiveFacts(seen) !== decisiveFacts(loaded)) return undefined
+  const done = await advance(ordering, purchaseId, async (loaded) => {
+    const room = await roomFor(ordering, loaded)
+    if (decisiveFacts(seen) !== decisiveFacts(loaded) || refusalOf(loaded, decision.type, room)) return undefined
     return {
       input,
       actor,
@@ -82,6 +82,7 @@ export async function decidePurchase(
           ...redeliverEffect(id, ordering.now()),
           rows: 'any' as const,
         })),
+        ...(decision.type === 'buy_again' ? (room?.asSeen ?? []) : []),
       ],
     }
   }).catch((error: unknown) => {
@@ -91,7 +92,7 @@ export async function decidePurchase(
   })
   if (!done) {
     const present = await existing(ordering, purchaseId)
-    assertDecidable(present, decision.type, ordering.now())
+    assertDecidable(present, decision.type, ordering.now(), await roomFor(ordering, present))
     throw changed(present)
   }
   const { supplierOrderId } = seen.purchase

@@ -8,6 +8,7 @@ import { changeBy, insertInto, pick, rowsBy, setBy, setOne, someBy } from './tab
 
 export type EntitlementRow = typeof entitlements.$inferSelect
 export type EntitlementLine = typeof entitlementLines.$inferSelect
+type PurchaseRow = typeof purchases.$inferSelect
 
 /** The `readAt` of an order of a backend. A backend reports changes by itself, so its orders are never read again. */
 export const ALWAYS_FRESH = 9_000_000_000_000_000
@@ -215,6 +216,40 @@ export const assertEntitled = ({ id, orderId }: { id: string; orderId: string },
   assertSettledAndPaid(orderId, id, since),
   withinUnits(id),
 ]
+
+const lineAsSeen = change(1, (purchaseId: string, seen: number) =>
+  build
+    .update(purchases)
+    .set({ version: sql`${purchases.version}` })
+    .where(
+      and(
+        eq(purchases.id, purchaseId),
+        sql`(select coalesce(sum(o.version + 1), 0) from purchases o
+          where o.line_id = purchases.line_id and o.part <> purchases.part) = ${seen}`,
+      ),
+    ),
+)
+
+/**
+ * Guards a commit that was decided by what the other parts of a line have. As with `assertEntitled`, the first statement locks the
+ * order, so that of two people who buy at once for one line, the second one is stale.
+ *
+ * @param line the purchases of the line that were seen
+ */
+export const assertLineAsSeen = (
+  seen: Pick<EntitlementRow, 'store' | 'reference' | 'revision'>,
+  { id, part }: Pick<PurchaseRow, 'id' | 'part'>,
+  line: readonly Pick<PurchaseRow, 'part' | 'version'>[],
+): Change[] => {
+  const others = line.filter((one) => one.part !== part)
+  return [
+    assertRevision(seen),
+    lineAsSeen(
+      id,
+      others.reduce((sum, { version }) => sum + version + 1, 0),
+    ),
+  ]
+}
 
 /** The facts that show why a purchase may not be bought now: its order as last read, and whether the line has room. */
 export const entitledNow = statement((purchaseId: string) =>

@@ -6,6 +6,7 @@ import { sweep } from '../../src/reconciliation/sweep.ts'
 import { currentFreeze } from '../../src/storage/freezes.ts'
 import { keysOfPurchases } from '../../src/storage/licence-keys.ts'
 import { listOutbox } from '../../src/storage/outbox.ts'
+import { insertPurchase } from '../../src/storage/purchases.ts'
 import {
   buyBeside,
   by,
@@ -163,6 +164,20 @@ describe('buying again', () => {
     ])
     expect(closed(app)).toEqual(['fulfilled'])
     app.expectLedger({ charges: 1, keys: 3 })
+  })
+
+  test('by two people at once for the one unit of a line is done by one of them', async () => {
+    const app = await openTestApp()
+    const orderId = await app.buy('1001')
+    const one = await app.purchase(orderId)
+    const other = { ...one, id: `${one.id}-2`, part: 2, idempotencyKey: 'second', externalOrderId: 'second' }
+    const ended = { statement: sql`update purchases set state = 'rejected', not_before = null`, rows: 2 }
+    await app.db.commit([insertPurchase(other), ended])
+    const both = await Promise.allSettled([one, other].map(({ id }) => retryPurchase(app.ordering, id, 'ann')))
+    expect(both.filter((done) => done.status === 'fulfilled')).toHaveLength(1)
+    expect(both.find((done) => done.status === 'rejected')?.reason).toMatchObject({ reason: 'beyond_order' })
+    await app.pass(MINUTE)
+    app.expectLedger({ charges: 1, keys: 1 })
   })
 
   test('while buying is frozen waits for the end of the freeze', async () => {

@@ -455,6 +455,7 @@ export const calls: Record<string, unknown[]> = {
   grantUnits: [{ store: 's', reference: 'r', line: '1' }, 2],
   settleSoon: ['o', at],
   assertRevision: [entitlement],
+  assertLineAsSeen: [entitlement, { id: 'p', part: 1 }, [{ part: 2, version: 3 }]],
   assertEntitled: [{ id: 'p', orderId: 'o' }, at],
   assertSettledAndPaid: ['o', 'p', 0],
   entitledNow: ['p'],
