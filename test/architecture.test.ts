@@ -116,7 +116,7 @@ const budgets: Record<string, number> = {
   reconciliation: 1_235,
   rehearsal: 180,
   sandbox: 3_680,
-  settings: 975,
+  settings: 1_060,
   storage: 8_750,
   stores: 7_135,
   supplier: 2_920,

@@ -19,6 +19,7 @@ import { conflict, Failure, type FieldFault, messageOf } from '../errors.ts'
 import { offersOfSkus, webhookOfShop } from '../installation.ts'
 import { Secret } from '../secret.ts'
 import { newStoreId, secretsOf, writeSetUp } from '../settings/set-up-files.ts'
+import { tryShop } from '../settings/trial.ts'
 import type { StoreFinding, StoreVariant } from '../stores/store.ts'
 import type {
   AskHidden,
@@ -61,16 +62,18 @@ export async function runAddShop(io: Io, kind: ShopKind, options: AddOptions): P
   const questions = await kind.shop.questions()
   const given = givenAnswers(kind, questions, options, io.env, asks)
   const terminal = asks ? openTerminal(io) : undefined
-  let shop: MetShop | undefined
   try {
-    shop = terminal ? await askShop(io, questions, terminal, given) : await meet(io, questions, given as ShopAnswers)
-    const failed = shop.findings.filter(({ state }) => state === 'failed')
-    if (failed.length > 0) throw nothingWritten('unavailable', failed.map(sentenceOf).join(' '))
+    const tried = (answers: ShopAnswers) => meet(io, config, questions, answers)
+    const shop = await (terminal ? askShop(io, questions, terminal, given, tried) : tried(given as ShopAnswers))
+    const { more: matches } = shop
+    if (!matches) {
+      const failed = shop.findings.filter(({ state }) => state === 'failed')
+      throw nothingWritten('unavailable', failed.map(sentenceOf).join(' '))
+    }
     if (options.create === 'publish' && shop.cannotPublish !== null) {
       throw nothingWritten('unavailable', `${shop.cannotPublish}, which --create publish needs.`)
     }
     assertRates(config, shop.currency, file)
-    const matches = await matchesOf(config, shop.look)
     terminal?.write(`\n${matchesText(matches, io)}`)
     const called = options.name ?? (await (terminal && askName(terminal, NAME))) ?? NAME
     const create =
@@ -111,7 +114,6 @@ export async function runAddShop(io: Io, kind: ShopKind, options: AddOptions): P
     })
   } finally {
     terminal?.close()
-    await shop?.look.close()
   }
 }
 
@@ -160,24 +162,24 @@ function givenAnswers(kind: ShopKind, questions: ShopQuestions, options: AddOpti
   return { ...(address && 'url' in address ? { url: address.url } : {}), ...(credentials && { credentials }), settings }
 }
 
-interface MetShop extends ShopAnswers, ShopStanding {
-  look: NewShop
-}
+type MetShop = ShopAnswers & ShopStanding & { more?: SkuMatches | undefined }
 
-async function meet(io: Io, { look: lookAt }: ShopQuestions, answers: ShopAnswers): Promise<MetShop> {
-  const look = lookAt(answers, io.now)
-  try {
-    return { ...answers, look, ...(await look.test()) }
-  } catch (error) {
-    await look.close()
-    throw error
-  }
-}
+/** Tries a shop, and matches its products where it works. */
+const meet = async (io: Io, config: Config, questions: ShopQuestions, answers: ShopAnswers): Promise<MetShop> => ({
+  ...answers,
+  ...(await tryShop(questions, answers, io.now, (shop) => matchesOf(config, shop))),
+})
 
 /* Questions. */
 
 /** Asks for address and credentials, and tries them at once. An answer that does not work is asked for again. */
-async function askShop(io: Io, questions: ShopQuestions, terminal: Terminal, given: Given): Promise<MetShop> {
+async function askShop(
+  io: Io,
+  questions: ShopQuestions,
+  terminal: Terminal,
+  given: Given,
+  tried: (answers: ShopAnswers) => Promise<MetShop>,
+): Promise<MetShop> {
   const askHidden: AskHidden = ({ about, what, fault }) =>
     terminal.put({ about, ask: `${what} (not shown while you type)`, before: '', fault }, { hidden: true })
   terminal.write('Each question says what its answer means. Enter takes what is in [brackets].\n')
@@ -186,11 +188,10 @@ async function askShop(io: Io, questions: ShopQuestions, terminal: Terminal, giv
   for (;;) {
     terminal.write(warningText(clearTextWarnings({ stores: [{ id: 'the shop', address: url }] }), proseWidth(io)))
     credentials ??= await questions.askCredentials(askHidden)
-    const met = await meet(io, questions, { ...given, url, credentials })
+    const met = await tried({ ...given, url, credentials })
     terminal.write(`\n${findingsText(met.findings, proseWidth(io))}`)
     const failed = met.findings.find(({ state }) => state === 'failed')
     if (!failed) return met
-    await met.look.close()
     const correct = await askCorrection(terminal, questions.correctionOf(failed))
     if (correct === 'stop') throw nothingWritten('unavailable', sentenceOf(failed))
     if (correct === 'address') url = await askAddress(terminal, questions, url)

@@ -1,9 +1,12 @@
 /** Tries settings before they are in force: the supplier and the shops that a change is about are asked. Nothing changes there. */
 import { isDeepStrictEqual } from 'node:util'
 import type { Config } from '../config/config.ts'
+import { messageOf } from '../errors.ts'
 import { Secret } from '../secret.ts'
+import { failed } from '../stores/findings.ts'
 import { type ConfiguredStore, kindOf } from '../stores/kinds.ts'
 import type { StoreFinding } from '../stores/store.ts'
+import type { NewShop, ShopAnswers, ShopQuestions, ShopStanding } from '../stores/store-kind.ts'
 import { trySupplier } from './supplier-trial.ts'
 
 /** What was found at the supplier or a shop. `field`: the part of the settings that it is about: `supplier` or `stores.<id>`. */
@@ -49,12 +52,36 @@ async function shopFindings(store: ConfiguredStore, now: () => number): Promise<
   const { id, address: url, credentials } = store
   const { shop } = kindOf(store)
   if (!shop || !credentials) return []
-  const questions = await shop.questions()
-  const opened = questions.look({ url, credentials, settings: {} }, now)
+  const { findings } = await tryShop(await shop.questions(), { url, credentials, settings: {} }, now)
+  return findings.map((finding) => ({ ...finding, field: `stores.${id}` }))
+}
+
+/**
+ * Tries a shop, which may be in no settings yet. Nothing changes there.
+ *
+ * @param more reads more of the shop; called where nothing failed
+ * @returns a failed finding where the shop cannot be asked
+ */
+export async function tryShop<T = undefined>(
+  { look }: Pick<ShopQuestions, 'look'>,
+  answers: ShopAnswers,
+  now: () => number,
+  more?: (shop: NewShop) => Promise<T>,
+): Promise<ShopStanding & { more?: T | undefined }> {
+  const shop = look(answers, now)
   try {
-    const { findings } = await opened.test()
-    return findings.map((finding) => ({ ...finding, field: `stores.${id}` }))
+    const standing = await shop.test().catch(notReached)
+    return hasFailed(standing.findings) ? standing : { ...standing, more: await more?.(shop) }
   } finally {
-    await opened.close()
+    await shop.close()
   }
 }
+
+const notReached = (error: unknown): ShopStanding => ({
+  findings: [failed('connection', messageOf(error), 'Correct the address, then try again.')],
+  currency: null,
+  cannotPublish: null,
+})
+
+export const hasFailed = (findings: readonly StoreFinding[]): boolean =>
+  findings.some(({ state }) => state === 'failed')

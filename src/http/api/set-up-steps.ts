@@ -8,12 +8,12 @@ import { ENCRYPT, isClearText } from '../../config/warnings.ts'
 import { passesFilter } from '../../domain/listing.ts'
 import { availableStock } from '../../domain/offer.ts'
 import { parsePercent } from '../../domain/pricing-rules.ts'
-import { messageOf } from '../../errors.ts'
 import { unfreeze } from '../../ordering/actions.ts'
 import { Secret } from '../../secret.ts'
 import type { SettingsDocument } from '../../settings/document.ts'
 import { newStoreId } from '../../settings/set-up-files.ts'
 import { editSettings, editStore } from '../../settings/settings.ts'
+import { hasFailed, tryShop } from '../../settings/trial.ts'
 import { SET_UP_CAUSE } from '../../storage/freezes.ts'
 import { listOffers } from '../../storage/offers.ts'
 import { openCallbackSecrets, secretText } from '../../stores/backend/signature.ts'
@@ -75,7 +75,7 @@ export function setUpStepOperations(context: ApiContext) {
         const kind = kindOf(body)
         const met = await meet(kind, body, now)
         const none = { store: null, token: null, callbackSecret: null }
-        if (met.findings.some(({ state }) => state === 'failed')) return ok({ ...none, findings: met.findings })
+        if (hasFailed(met.findings)) return ok({ ...none, findings: met.findings })
         const id = newStoreId(body.name, randomBytes)
         const deliver = config.publicUrl === null ? 'keys' : kind.deliver
         const store = {
@@ -252,23 +252,9 @@ async function meetShop(
   if (!credentials) throw invalidField('key', credentialsFault({ ...shop, ...questions }, text))
   const unsafe = clearText(place.url)
   if (unsafe.length > 0) return { settings: {}, findings: unsafe, credentials: undefined }
-  const look = questions.look({ url: place.url, credentials, settings: {} }, now)
-  try {
-    const { findings, currency } = await look.test()
-    return {
-      settings: { url: place.url, ...(currency !== null && { currency }) },
-      findings,
-      credentials: new Secret(text),
-    }
-  } catch (error) {
-    return {
-      settings: {},
-      findings: [failed('connection', messageOf(error), 'Correct the address, then try again.')],
-      credentials: undefined,
-    }
-  } finally {
-    await look.close()
-  }
+  const { findings, currency } = await tryShop(questions, { url: place.url, credentials, settings: {} }, now)
+  const settings = { url: place.url, ...(currency !== null && { currency }) }
+  return { settings, findings, credentials: new Secret(text) }
 }
 
 /** Keys never leave this machine in clear text. */
