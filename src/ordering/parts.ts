@@ -1,5 +1,6 @@
 import { firstOf, generationOf, type PartName, rangeOf, textsFrom } from '../domain/purchase-keys.ts'
 import { AHEAD, partsAfter } from '../domain/restore.ts'
+import { announcedWithin } from '../storage/deliveries.ts'
 import { partsNamed, partsWithin, type UnattachedOrder, unattachedWithin } from '../storage/restores.ts'
 import type { Ordering } from './context.ts'
 
@@ -73,4 +74,20 @@ export async function unattachedOf(
       return generation === undefined ? [] : [{ ...one, generation }]
     })
     .sort((a, b) => a.generation - b.generation)
+}
+
+/**
+ * Returns the orders of a part that the supplier has announced by a delivery and that no purchase has, each with its generation. Its
+ * list may still lack them.
+ */
+export async function announcedOf(
+  { db, dialect }: Pick<Ordering, 'db' | 'dialect'>,
+  part: PartName,
+): Promise<[id: string, generation: number][]> {
+  const { from, to } = rangeOf(part, dialect.externalOrderIdMax)
+  const rows = await db.query(announcedWithin(from, to))
+  return rows.flatMap(({ supplierOrderId: id, externalOrderId: reference }) => {
+    const generation = generationOf(reference ?? '', part, dialect.externalOrderIdMax)
+    return id === null || generation === undefined ? [] : [[id, generation] as [string, number]]
+  })
 }

@@ -22,7 +22,7 @@ import { currentEpoch, dropUnattached, isReattaching, noteUnattached } from '../
 import { carryCancellation, lineById, markReopened, namesOfLines, storeOrderById } from '../storage/store-orders.ts'
 import { advance, NOT_NEEDED, plannedPurchase } from './advance.ts'
 import { expectedOf, gapsOf, type Ordering } from './context.ts'
-import { type Part, unattachedOf } from './parts.ts'
+import { announcedOf, type Part, unattachedOf } from './parts.ts'
 import { foundOrders, readSupplierOrder, wasShown } from './read-order.ts'
 import { ordersUnder } from './scan.ts'
 
@@ -305,7 +305,8 @@ async function showPerson(ordering: Ordering, { part, generation, order }: Found
  * Looks, right before a purchase is sent, whether a database that was replaced by a restore has bought its part before.
  *
  * Orders that a restore found and could not reattach are known by their references. A part whose store order is older than
- * the restore is also looked up at the supplier, under the references of its next ten generations. If the supplier's list did not
+ * the restore is also looked up at the supplier, under the references of its next ten generations, and in the deliveries that
+ * announced an order which no purchase has: the list of a supplier may show it later than it should. If the supplier's list did not
  * show all orders, parts of store orders from the weeks after the restore are looked up too. Before the first purchase of a line
  * is sent, the parts by which the line may have grown are looked up in the same way.
  *
@@ -331,7 +332,8 @@ export async function boughtBefore(ordering: Ordering, purchase: Purchase): Prom
     const part: Part = { ...name, part: number }
     const found = new Map((await unattachedOf(ordering, part)).map((one) => [one.supplierOrderId, one.generation]))
     const asked = isForgotten ? generationsToAsk(line.filter((one) => one.part === number)) : []
-    for (const [id, generation] of await askedFor(ordering, part, asked)) found.set(id, generation)
+    const announced = isForgotten ? await announcedOf(ordering, part) : []
+    for (const [id, generation] of [...announced, ...(await askedFor(ordering, part, asked))]) found.set(id, generation)
     // The latest generation comes first, as after every scan.
     for (const [id, generation] of [...found].sort(([, a], [, b]) => b - a)) {
       if ((await reattachOrder(ordering, part, generation, id)) !== 'none') stop = true

@@ -64,6 +64,19 @@ export const dueDeliveries = someBy(
   deliveries.id,
 )
 
+/** The orders that deliveries announced under references from the first text up to the second, and that no purchase has. */
+export const announcedWithin = columnsBy(
+  deliveries,
+  ['supplierOrderId', 'externalOrderId'],
+  [
+    // The index of what is due has these rows.
+    sql`${deliveries.state} in ('stored', 'retry', 'orphan')`,
+    sql`${deliveries.state} = 'orphan'`,
+    'externalOrderId >=',
+    'externalOrderId <',
+  ],
+)
+
 /** Lists deliveries without their bodies: a list of 200 would carry up to 50 MB of bodies. */
 const deliveriesOf = page(deliveries, ['state', 'event'], { without: 'ciphertext' })
 /** Their ids are read from the index that has event and state. SQLite would else read all deliveries of the event. */

@@ -7,6 +7,7 @@ import { freeze } from '../../src/ordering/freeze.ts'
 import { reattachOrder } from '../../src/ordering/reattach.ts'
 import { takeByHand } from '../../src/ordering/shop-orders.ts'
 import { sweep } from '../../src/reconciliation/sweep.ts'
+import { insertDelivery } from '../../src/storage/deliveries.ts'
 import { entitlementLinesOf } from '../../src/storage/entitlements.ts'
 import { currentFreeze } from '../../src/storage/freezes.ts'
 import { openMarker } from '../../src/storage/marker.ts'
@@ -35,6 +36,14 @@ const charges = ({ sandbox }: TestApp) => sandbox.world.report().charges.length
 const rowsOf = async ({ app }: RestoreWorld, orderId: string) =>
   (await app.purchases(orderId)).map(({ generation, state }) => `${generation} ${state}`)
 const stands = async ({ app }: RestoreWorld) => (await currentFreeze(app.db))?.actor
+
+/** A delivery about an order that no purchase has. */
+const announcement = (at: number, order: { supplierOrderId: string | null; externalOrderId: string }) =>
+  insertDelivery({
+    ...{ id: 'one', source: 'supplier', deliveryId: 'one', state: 'orphan', event: 'order.completed', ...order },
+    ...{ signedAt: at, receivedAt: at, notBefore: at, keyId: 1 },
+    ...{ bodyHmac: Buffer.of(1), mac: Buffer.of(1), ciphertext: Buffer.of(1) },
+  })
 
 /** A world in which an order for one unit was taken, and a backup of that instant. */
 async function openShop(options: Parameters<typeof openRestoreWorld>[0] = {}) {
@@ -169,6 +178,21 @@ describe('a purchase that the backup knows as planned', () => {
     expect(await rowsOf(world, orderId)).toEqual(['1 cancelled', '2 fulfilled'])
     expect(charges(app)).toBe(1)
     expect(await app.state(orderId)).toBe('fulfilled')
+  })
+
+  test('and that was bought as a later generation, of which a delivery came and the list still shows nothing, is that generation', async () => {
+    const { world, app, orderId, planned } = await openShop({ dialect: withoutFilter })
+    const match = { externalOrderId: (await app.purchase(orderId)).externalOrderId.replace(/1$/, '2') }
+    app.sandbox.faults.add({ fault: 'out-of-stock' })
+    app.sandbox.faults.add({ fault: 'list-lag', delayMs: 24 * HOUR, times: 1, match })
+    await world.pass(HOUR, 5 * MINUTE)
+    expect(await rowsOf(world, orderId)).toEqual(['1 rejected', '2 fulfilled'])
+    const { supplierOrderId, externalOrderId } = first((await app.purchases(orderId)).slice(-1))
+    await world.restore(planned)
+    await app.db.commit([announcement(app.now(), { supplierOrderId, externalOrderId })])
+    await world.pass(REATTACHED, 30 * SECOND)
+    expect(await rowsOf(world, orderId)).toEqual(['1 cancelled', '2 fulfilled'])
+    expect(charges(app)).toBe(1)
   })
 
   test('and that failed and was bought again by a person is not bought a third time', async () => {

@@ -157,6 +157,7 @@ export const calls: Record<string, unknown[]> = {
   insertAudit: [{ id: 'a', at, actor: 'test', action: 'freeze', subject: 'buying' }],
   insertBalance: [{ id: 'b', readAt: at, amountMinor: 1, currency: 'EUR' }],
   insertDelivery: [delivery],
+  announcedWithin: ['q1.s.r.1.1', 'q1.s.r.1.2'],
   insertOfferChanges: [[{ id: 'c', productId: 'x', field: 'cost', changedAt: at }]],
   insertSyncRun: [{ id: 'r', cause: 'test', state: 'running', startedAt: at, cursor: 1 }],
   insertToken: [token],
