@@ -47,7 +47,7 @@ export const setUpPage: Page = {
     }),
     found: byAdmin(async (visit) => {
       const { link, file } = await (await mine(visit)).call('foundInstallation')
-      return { title: 'Your installation starts', main: foundedPart(link, file), next: link }
+      return { title: 'Your installation starts', main: foundedPart(link, file, visit.caller.name), next: link }
     }),
     'add-store': byAdmin(async (visit) => {
       const { form, call } = await mine(visit)
@@ -131,12 +131,13 @@ export const setUpPage: Page = {
 
 /** @throws Failure `conflict` where another person is at the set-up */
 async function mine(visit: Visit): Promise<Visit> {
-  const { by } = await visit.call('viewSetUp')
-  if (by === null || by === visit.caller.name) return visit
-  throw new Failure('conflict', takenBy(by), { reason: 'set_up_taken' })
+  const setUp = await visit.call('viewSetUp')
+  if (setUp.by === null || setUp.by === visit.caller.name) return visit
+  throw new Failure('conflict', takenBy(setUp), { reason: 'set_up_taken' })
 }
 
-const takenBy = (by: string): string => `${by} is at the set-up, and one person does it`
+const takenBy = ({ by, phase }: SetUpView): string =>
+  `${by} is at the set-up, and one person does it. ${phase === 'first_run' ? 'It is free again ten minutes after their last step' : `A link from quayside console --name ${by} goes on in their name`}`
 
 async function shown(visit: Visit, found: Found = {}): Promise<Shown> {
   const setUp = await visit.call('viewSetUp')
@@ -156,7 +157,7 @@ async function shown(visit: Visit, found: Found = {}): Promise<Shown> {
   return {
     title: 'Set-up',
     main: html`<header class="title"><p class="trail">Set-up, step ${here + 1} of 5</p><h1>${headline(setUp, passed)}</h1><p class="quiet">${setUp.phase === 'done' ? 'Each step can be changed here.' : 'Nothing is bought, and nothing in your shop changes, before the last step. What you enter is kept after each step: leave, and go on later.'}</p></header>
-${notNow(isTaken && `Set-up: ${takenBy(setUp.by ?? '')}.`, !isTaken && !may && needsRole('Set-up', 'admin', visit))}
+${notNow(isTaken && `${takenBy(setUp)}.`, !isTaken && !may && needsRole('Set-up', 'admin', visit))}
 ${steps}`,
   }
 }
@@ -219,10 +220,10 @@ ${table<TestedView['products'][number]>({
 <form method="post" action="/setup/found"><button class="go">Yes, these are right</button></form></div>`
 }
 
-const foundedPart = (link: string, file: string): Html =>
+const foundedPart = (link: string, file: string, name: string): Html =>
   html`<header class="title"><p class="trail">Set-up, step 1 of 5</p><h1>Your installation starts</h1><p class="quiet"><code>${file}</code> is written. The demo ends, and this page goes on to the link that signs you in.</p></header>
 <p><a class="button" href="${link}">Go on</a></p>
-<p class="small quiet">The link works once, within ten minutes. After that, <code>quayside console --name owner</code> makes another one on this machine.</p>`
+<p class="small quiet">The link works once, within ten minutes. After that, <code>quayside console --name ${name}</code> makes another one on this machine.</p>`
 
 /* 2. Shop */
 

@@ -81,7 +81,8 @@ const AWAY_MS = 10 * 60_000
 
 /** What the one person at the set-up has tested and not confirmed yet. The key is kept in memory alone. */
 interface Trial {
-  actor: string
+  /** Their name: the same person may come back by another link. */
+  person: string
   at: number
   supplier?: FoundSupplier
 }
@@ -91,15 +92,18 @@ export function setUpOperations(context: ApiContext) {
   const { ordering, stores, firstRun } = context
   const { db, now } = ordering
   let trial: Trial | undefined
+  const isAway = ({ at }: Trial): boolean => now() - at >= AWAY_MS
   /** @throws Failure `conflict` where this is no demo, or another person is at it */
   const begin = (actor: string): FirstRun => {
     if (!firstRun)
       throw conflict('set_up_done', 'this installation has its supplier already: change it in the settings')
-    if (trial && trial.actor !== actor && now() - trial.at < AWAY_MS) {
-      const message = `another person is at the set-up: ${nameIn(trial.actor)}. It is free again ten minutes after the last step there`
+    const person = nameIn(actor)
+    const own = trial?.person === person ? trial : undefined
+    if (trial && !own && !isAway(trial)) {
+      const message = `another person is at the set-up: ${trial.person}. It is free again ten minutes after the last step there`
       throw conflict('set_up_taken', message)
     }
-    trial = { ...(trial?.actor === actor && trial), actor, at: now() }
+    trial = { ...own, person, at: now() }
     return firstRun
   }
   return {
@@ -112,7 +116,7 @@ export function setUpOperations(context: ApiContext) {
       async handle() {
         const cause = (await currentFreeze(db))?.causes.find(({ id }) => id === SET_UP_CAUSE)
         const phase: Phase = firstRun ? 'first_run' : cause || stores.length === 0 ? 'under_way' : 'done'
-        const by = (trial ? nameIn(trial.actor) : cause?.actor) ?? null
+        const by = (trial && !isAway(trial) ? trial.person : cause?.actor) ?? null
         return ok({ phase, by, dialects: dialectsNow(), kinds: kindsNow(), ...(await stateOf(context, phase)) })
       },
     }),
@@ -128,7 +132,7 @@ export function setUpOperations(context: ApiContext) {
         begin(caller.actor)
         const supplier = { baseUrl, dialect, apiKey: new Secret(apiKey) }
         const tested = await testSupplier(accessOf(supplier))
-        trial = { actor: caller.actor, at: now(), ...(tested.correct === null && { supplier }) }
+        trial = { person: nameIn(caller.actor), at: now(), ...(tested.correct === null && { supplier }) }
         return ok(viewOf(tested))
       },
     }),
@@ -148,7 +152,7 @@ export function setUpOperations(context: ApiContext) {
         const supplier = trial?.supplier
         if (!supplier) throw conflict('set_up_untried', 'no supplier was tested, or its test failed: test it first')
         const made = await found(supplier, nameIn(caller.actor))
-        trial = { actor: caller.actor, at: now() }
+        trial = { person: nameIn(caller.actor), at: now() }
         return ok(made)
       },
     }),
