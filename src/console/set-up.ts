@@ -11,7 +11,7 @@ import { mark } from './marks.ts'
 import { byAdmin, done, type Page, type Shown, type Visit } from './page.ts'
 import { findingsTable } from './stores.ts'
 import { table } from './tables.ts'
-import { clockTag, money } from './words.ts'
+import { clockTag, money, sentenceOf } from './words.ts'
 
 type SetUpView = AnswerOf<'viewSetUp'>
 type TestedView = AnswerOf<'trySupplier'>
@@ -228,8 +228,8 @@ const foundedPart = (link: string, file: string, name: string): Html =>
 /* 2. Shop */
 
 async function shopStep(visit: Visit, { kinds, store }: SetUpView, found: Found): Promise<Html> {
-  const forms = kinds.map((kind) => kindForm(visit, kind, found.store))
-  const other = html`<div>${forms}</div>`
+  const shopsFirst = kinds.toSorted((one, next) => Number(next.isShop) - Number(one.isShop))
+  const other = html`<div>${shopsFirst.map((kind) => kindForm(visit, kind, found.store))}</div>`
   if (!store) return other
   const { id, name, kindLabel, address, isShop } = store
   return html`${facts([
@@ -247,10 +247,10 @@ function kindForm(visit: Visit, kind: SetUpView['kinds'][number], added: AddedVi
   const isOurs = visit.form.get('kind') === kind.kind
   const [key, secret] = kind.parts
   const at = kind.kind
-  return html`<details class="act"${(isOpen || (added && isOurs)) && ' open'}><summary>${kind.label}…</summary><form method="post" action="/setup/add-store">${own}
+  return html`<details class="act"${(isOpen || (added && isOurs)) && ' open'}><summary>${kind.isShop ? kind.label : 'A backend of your own'}…</summary><form method="post" action="/setup/add-store">${own}
 ${kind.credentialsFrom !== null && html`<p>${kind.credentialsFrom}</p>`}
 ${textField(typed, { label: 'Name, as you call it', name: 'name', isRequired: true, maxLength: 100, at })}
-${textField(typed, { label: 'Address', name: 'address', isRequired: true, maxLength: 500, at, about: `${kind.address}.` })}
+${textField(typed, { label: 'Address', name: 'address', isRequired: true, maxLength: 500, at, about: sentenceOf(kind.address) })}
 ${key !== undefined && textField(typed, { label: key, name: 'key', isRequired: true, isSecret: true, maxLength: 500, at })}
 ${secret !== undefined && textField(typed, { label: secret, name: 'secret', isRequired: true, isSecret: true, maxLength: 500, at })}
 <button class="go">Test and connect</button>
@@ -276,12 +276,12 @@ createServer(async (request, response) => {
   return html`<header class="title"><p class="trail">Set-up, step 2 of 5</p><h1>Your backend is connected</h1><p class="quiet">Its token and its secret are shown this once. Copy them now.</p></header>
 ${facts([
   ['Store', html`<span class="id">${store}</span>`],
-  ['Token', html`<code id="token">${token}</code>`],
-  ['Callback secret', html`<code id="secret">${callbackSecret}</code>`],
+  ['Token', html`<code class="id" id="token">${token}</code>`],
+  ['Callback secret', html`<code class="id" id="secret">${callbackSecret}</code>`],
 ])}
 <section class="stack"><h2>A receiver to copy</h2><p class="quiet">Run it with Node and <code>QUAYSIDE_SECRET</code> set to the secret: it verifies each callback and prints it. <code>quayside listen</code> does the same on this machine.</p><pre tabindex="0">${receiver}</pre></section>
 <section class="stack"><h2>A test order</h2><p class="quiet">Place it once the last step is done: it is a real order, and its key is bought.</p><pre tabindex="0">${order}</pre></section>
-<p><a class="button" href="/setup#s3">I have copied them, go on</a></p>`
+<form action="/setup#s3"><button class="go">I have copied them, go on</button></form>`
 }
 
 /* 3. Products */
@@ -300,7 +300,7 @@ async function productsStep(visit: Visit, setUp: SetUpView, found: Found): Promi
   const known = (counts?.categories ?? []).flatMap(({ category }) => category ?? [])
   const amount = { isDecimal: true, isShort: true, maxLength: 20 }
   const form = html`<form class="stack" method="post" action="/setup/products">${own}${hidden('store', store.id)}
-<fieldset><legend class="small">Categories; none of them stands for all</legend>${[
+<fieldset><legend class="small">Categories; tick none to sell all of them</legend>${[
     ...new Set([...known.slice(0, 30), ...chosen]),
   ].map(
     (name, index) =>

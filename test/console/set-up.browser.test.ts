@@ -1,58 +1,18 @@
 /** A shop from an empty folder to its first licence key, by the pages of the set-up alone. */
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
-import path from 'node:path'
 import type { Page } from 'playwright-core'
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
-import { readDialect } from '../../src/dialect/dialect.ts'
-import { startSandbox } from '../../src/sandbox/server.ts'
+import { keysInMails } from '../shops/shopify-mails.ts'
+import { shopifyApp, startShopifyShop } from '../shops/shopify-shop.ts'
 import { startWooCommerceShop, wooKey } from '../shops/woocommerce-shop.ts'
 import { closeBrowser, hasBrowser, openPage } from '../support/browser.ts'
-import { temporaryFolder } from '../support/cli-run.ts'
-import { freePort } from '../support/free-port.ts'
 import { until } from '../support/service-process.ts'
+import { openFolder, SUPPLIER_KEY } from '../support/set-up-folder.ts'
 import { startHttp } from '../support/supplier-server.ts'
 
-const ROOT = path.join(import.meta.dirname, '../..')
-const KEY = 'a-key-of-the-supplier'
-/** As many clicks as a set-up may take. */
+/** As many clicks as a set-up may take. A choice from a list is one, too. */
 const CLICKS_MAX = 25
 
 afterAll(closeBrowser)
-
-/** `quayside serve` in an empty folder, and a supplier of its own. */
-async function openFolder() {
-  const folder = temporaryFolder()
-  const dialect = readDialect(path.join(ROOT, 'config/dialects/reseller-v1.1.json'))
-  const supplier = await startSandbox({ dialect, apiKey: KEY, port: await freePort() })
-  const port = await freePort()
-  const program = (...args: string[]) =>
-    spawn(process.execPath, [path.join(ROOT, 'src/quayside.js'), ...args], { cwd: folder })
-  const service = program('serve', '--port', String(port))
-  onTestFinished(async () => {
-    service.kill('SIGTERM')
-    if (service.exitCode === null) await once(service, 'exit')
-    await supplier.close()
-  })
-  let printed = ''
-  for (const stream of [service.stdout, service.stderr]) stream.on('data', (chunk) => (printed += String(chunk)))
-  await until('the demo', () => printed.includes('For the real thing'))
-  const link = async () => {
-    const made = program('console', '--print', '--name', 'owner')
-    let text = ''
-    made.stdout.on('data', (chunk) => (text += String(chunk)))
-    await once(made, 'close')
-    return /http:\S+link=\S+/.exec(text)?.[0] ?? ''
-  }
-  const took = async (reference: string) => (await once(program('orders', 'take', reference), 'close'))[0] as number
-  const keyBegins = () => readFileSync(path.join(folder, 'config/secrets/key-encryption-key'), 'utf8').slice(0, 4)
-  const skus = supplier.world.offers
-    .list({}, 0, 100)
-    .items.filter(({ available, localStock, providerStock }) => available && localStock + providerStock > 20)
-    .map(({ sku, name }) => ({ sku, name }))
-  return { supplier, link, took, keyBegins, skus, url: `http://127.0.0.1:${port}`, printed: () => printed }
-}
 
 /** A person at the page, whose clicks are counted. */
 async function sitDown(link: string) {
@@ -62,6 +22,7 @@ async function sitDown(link: string) {
     clicks += 1
     await page
       .getByRole('button', { name, exact: typeof name === 'string' })
+      .filter({ visible: true })
       .first()
       .click()
     await page.waitForLoadState('domcontentloaded')
@@ -70,18 +31,22 @@ async function sitDown(link: string) {
     clicks += 1
     await page.locator('summary', { hasText: text }).first().click()
   }
+  const choose = async (field: string, value: string) => {
+    clicks += 1
+    await page.selectOption(field, value)
+  }
   await page.goto(link)
   await press('Set up your shop')
-  return { page, press, open, clicks: () => clicks }
+  return { page, press, open, choose, clicks: () => clicks }
 }
 type Person = Awaited<ReturnType<typeof sitDown>>
 
-const said = (page: Page, text: string | RegExp) => page.getByText(text).first().waitFor()
+const said = (page: Page, text: string | RegExp) => page.getByText(text).filter({ visible: true }).first().waitFor()
 
-async function nameSupplier({ page, press }: Person, baseUrl: string, key = KEY): Promise<void> {
+async function nameSupplier({ page, press, choose }: Person, baseUrl: string, key = SUPPLIER_KEY): Promise<void> {
   await page.fill('#f-baseUrl', baseUrl)
   await page.fill('#f-apiKey', key)
-  await page.selectOption('#f-dialect', 'reseller-v1.1')
+  if ((await page.inputValue('#f-dialect')) === '') await choose('#f-dialect', 'reseller-v1.1')
   await press('Test the supplier')
 }
 
@@ -92,22 +57,24 @@ async function takeOver({ page, press }: Person): Promise<void> {
   await page.waitForURL('**/setup')
 }
 
-/** The steps after the shop, as they are. */
-async function finish(person: Person, alerts: string, keyBegins: string): Promise<void> {
-  const { page, press } = person
-  await until('the catalogue', async () => {
+/** Waits until the catalogue of the supplier is read. */
+const catalogueRead = ({ page }: Person) =>
+  until('the catalogue', async () => {
     await page.goto(`${new URL(page.url()).origin}/setup`)
     return page
       .getByText(/products are chosen/)
       .first()
       .isVisible()
   })
-  await press('Use these products')
-  await press('Use these prices')
+
+async function guard({ page, press }: Person, alerts: string): Promise<void> {
   await page.fill('#f-day', '500.00')
   await page.fill('#f-order', '250.00')
   await page.fill('#f-address', alerts)
   await press('Save, and send a test alert')
+}
+
+async function goLive({ page, press }: Person, keyBegins: string): Promise<void> {
   await press('Show what would change')
   await said(page, 'Would be written')
   await page.fill('#f-keyBegins', keyBegins)
@@ -126,47 +93,123 @@ async function startReceiver() {
   return { origin, taken: () => taken }
 }
 
-describe.runIf(hasBrowser)('a set-up by the page alone', () => {
-  test('brings a backend its first licence key', { timeout: 90_000 }, async () => {
-    const { supplier, link, keyBegins, skus, url } = await openFolder()
-    const receiver = await startReceiver()
-    const person = await sitDown(await link())
-    await nameSupplier(person, supplier.baseUrl)
-    await takeOver(person)
-    const { page, press, open } = person
-    await open('your backend')
-    await page.fill('#f-name-backend', 'Kiosk')
-    await page.fill('#f-address-backend', `${receiver.origin}/callbacks`)
-    await press('Test and connect')
-    const token = await page.textContent('#token')
-    await finish(person, `${receiver.origin}/alerts`, keyBegins())
-    expect(person.clicks()).toBeLessThanOrEqual(CLICKS_MAX)
+type Folder = Awaited<ReturnType<typeof openFolder>>
+type Receiver = Awaited<ReturnType<typeof startReceiver>>
 
-    const body = JSON.stringify({ reference: 'first', lines: [{ id: '1', sku: skus[0]?.sku, quantity: 1 }] })
-    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
-    await until(
-      'the order to be taken',
-      async () => (await fetch(`${url}/api/v1/orders`, { method: 'POST', headers, body })).ok,
-    )
-    await until('the key', () =>
-      receiver.taken().some((text) => text.includes('line.fulfilled') && text.includes('first')),
-    )
+/** A store that a person connects: what it is called on the page, what is typed there, and its first customer. */
+interface Connected {
+  summary: string
+  typed: Record<string, string>
+  /** Reads what the page shows once. */
+  look?: (page: Page) => Promise<void>
+  /** A customer buys. @returns says whether the customer has one of these keys */
+  buy: () => Promise<(keys: string[]) => boolean>
+}
+
+async function backend({ url, skus }: Folder, receiver: Receiver): Promise<Connected> {
+  let token: string | null = null
+  return {
+    summary: 'A backend of your own',
+    typed: { name: 'Kiosk', address: `${receiver.origin}/callbacks` },
+    look: async (page) => {
+      token = await page.textContent('#token')
+    },
+    buy: async () => {
+      const body = JSON.stringify({ reference: 'first', lines: [{ id: '1', sku: skus[0]?.sku, quantity: 1 }] })
+      const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+      const post = () => fetch(`${url}/api/v1/orders`, { method: 'POST', headers, body })
+      await until('the order to be taken', async () => (await post()).ok)
+      return (keys) => receiver.taken().some((text) => keys.some((key) => text.includes(key)))
+    },
+  }
+}
+
+/** What a key may do is stored with it, as WooCommerce asks when one is made. */
+const readKey = {
+  key: 'ck_3333333333333333333333333333333333333333',
+  secret: 'cs_4444444444444444444444444444444444444444',
+  permissions: 'read' as const,
+}
+
+async function wooCommerce({ skus, take }: Folder): Promise<Connected> {
+  const here = { scheme: 'http', httpRequestHostIsExternal: true, httpAllowedSafePorts: 'any' } as const
+  const { shop, url, close } = await startWooCommerceShop({ ...here, keys: [wooKey, readKey] })
+  onTestFinished(close)
+  const product = shop.addProduct({ ...skus[0], virtual: true }).id
+  return {
+    summary: 'WooCommerce',
+    typed: { name: 'Games', address: url, key: wooKey.key, secret: wooKey.secret },
+    buy: async () => {
+      await until('the price', () => (shop.products.get(product)?.regularPrice ?? '') !== '')
+      const { id } = shop.buy({ lines: [{ product, quantity: 1 }] })
+      await until('the order to be taken', () => take(String(id)))
+      return (keys) => keys.some((key) => shop.mailsWith(key).length > 0)
+    },
+  }
+}
+
+async function shopify({ skus, take }: Folder): Promise<Connected> {
+  const { shop, url, close } = await startShopifyShop({ scheme: 'http', policy: keysInMails(null) })
+  onTestFinished(close)
+  const { sku = '', name: title = '' } = skus[0] ?? {}
+  const variant = shop.addProduct({ title, sku, requiresShipping: false }).variants[0]?.id ?? ''
+  return {
+    summary: 'Shopify',
+    typed: { name: 'Games', address: url, key: shopifyApp.clientId, secret: shopifyApp.secret },
+    buy: async () => {
+      await until('price and stock', () => shop.variants.get(variant)?.price && (shop.stockOf(variant) ?? 0) > 0)
+      const { id } = shop.buy({ lines: [{ variant, quantity: 1 }] })
+      await until('the order to be taken', () => take(id))
+      return (keys) => keys.some((key) => shop.mailsWith(key).length > 0)
+    },
+  }
+}
+
+async function connect({ page }: Person, { summary, typed }: Connected, other: Record<string, string> = {}) {
+  const form = page.locator('details.act', { has: page.locator('summary', { hasText: summary }) }).last()
+  for (const [field, value] of Object.entries({ ...typed, ...other })) await form.locator(`[name=${field}]`).fill(value)
+}
+
+const keysOf = ({ supplier }: Folder) => Object.values(supplier.world.report().keysIssued).flat()
+
+async function firstKey(folder: Folder, store: Connected): Promise<void> {
+  const hasKey = await store.buy()
+  await until('the key', () => hasKey(keysOf(folder)))
+  expect(keysOf(folder), 'bought once').toHaveLength(1)
+}
+
+describe.runIf(hasBrowser)('a set-up by the page alone', () => {
+  test.each([
+    ['a backend', backend],
+    ['a WooCommerce shop', wooCommerce],
+    ['a Shopify shop', shopify],
+  ])('brings %s its first licence key in at most 25 clicks', { timeout: 90_000 }, async (_, openStore) => {
+    const folder = await openFolder()
+    const receiver = await startReceiver()
+    const store = await openStore(folder, receiver)
+    const person = await sitDown(await folder.link())
+    const { page, press, open } = person
+    await nameSupplier(person, folder.supplier.baseUrl)
+    await takeOver(person)
+    await open(store.summary)
+    await connect(person, store)
+    await press('Test and connect')
+    await store.look?.(page)
+    await catalogueRead(person)
+    await press('Use these products')
+    await press('Use these prices')
+    await guard(person, `${receiver.origin}/alerts`)
+    await goLive(person, folder.keyBegins())
+    expect(person.clicks()).toBeLessThanOrEqual(CLICKS_MAX)
+    await firstKey(folder, store)
   })
 
-  test('brings a customer of a shop the first licence key, after every mistake on the way', {
-    timeout: 90_000,
-  }, async () => {
-    const { supplier, link, keyBegins, skus, printed, took } = await openFolder()
+  test('brings a customer the first licence key, after every mistake on the way', { timeout: 90_000 }, async () => {
+    const folder = await openFolder()
+    const { supplier } = folder
     const receiver = await startReceiver()
-    const { shop, url, close } = await startWooCommerceShop({
-      scheme: 'http',
-      httpRequestHostIsExternal: true,
-      httpAllowedSafePorts: 'any',
-    })
-    onTestFinished(close)
-    const { sku = '', name = '' } = skus[0] ?? {}
-    const product = shop.addProduct({ sku, name, virtual: true }).id
-    const person = await sitDown(await link())
+    const shop = await wooCommerce(folder)
+    const person = await sitDown(await folder.link())
     const { page, press, open } = person
     await nameSupplier(person, 'http://127.0.0.1:9/v1')
     await said(page, /nothing listens there/)
@@ -178,25 +221,25 @@ describe.runIf(hasBrowser)('a set-up by the page alone', () => {
     await said(page, /did not take this key/)
     await nameSupplier(person, supplier.baseUrl)
     await takeOver(person)
-    const connect = async (key: string, secret: string) => {
-      await page.fill('#f-key-woocommerce', key)
-      await page.fill('#f-secret-woocommerce', secret)
-      await page.locator('details[open]').getByRole('button', { name: 'Test and connect' }).click()
+
+    await open(shop.summary)
+    const tries: [string | RegExp, Record<string, string>][] = [
+      [/nothing listens at/, { address: 'http://127.0.0.1:9' }],
+      [/would travel unencrypted/, { address: 'http://shop.example.com' }],
+      [/consumer key/i, { key: 'ck_of_nobody', secret: 'cs_of_nobody' }],
+      [/may read, and may not write products/, { key: readKey.key, secret: readKey.secret }],
+    ]
+    for (const [found, other] of tries) {
+      await connect(person, shop, other)
+      await press('Test and connect')
+      await said(page, 'What the test found. Nothing was kept.')
+      await said(page, found)
     }
-    await open('WooCommerce')
-    await page.fill('#f-name-woocommerce', 'Games')
-    await page.fill('#f-address-woocommerce', url)
-    await connect('ck_of_nobody', 'cs_of_nobody')
-    await said(page, 'What the test found. Nothing was kept.')
-    await connect(wooKey.key, wooKey.secret)
+    await connect(person, shop)
+    await press('Test and connect')
     await said(page, /is connected/)
-    await until('the catalogue', async () => {
-      await page.goto(`${new URL(page.url()).origin}/setup`)
-      return page
-        .getByText(/products are chosen/)
-        .first()
-        .isVisible()
-    })
+
+    await catalogueRead(person)
     await page.fill('#f-text', 'no product is called so')
     await press('Use these products')
     await said(page, /is left: choose less strictly/)
@@ -208,26 +251,22 @@ describe.runIf(hasBrowser)('a set-up by the page alone', () => {
     await said(page, /below the floor/i)
     await page.fill('#f-markup', '25')
     await press('Use these prices')
-    await page.fill('#f-day', '500.00')
-    await page.fill('#f-order', '250.00')
-    await page.fill('#f-address', 'http://127.0.0.1:9/alerts')
-    await press('Save, and send a test alert')
+
+    await guard(person, 'http://127.0.0.1:9/alerts')
     await said(page, /was not sent/)
-    await page.fill('#f-address', `${receiver.origin}/alerts`)
-    await press('Save, and send a test alert')
+    await guard(person, `${receiver.origin}/alerts`)
     await press('Show what would change')
     await said(page, 'Would be written')
     await page.fill('#f-keyBegins', '----')
     await press('Start buying')
     await said(page, /does not begin so/i)
-    await page.fill('#f-keyBegins', keyBegins())
+    expect(keysOf(folder)).toEqual([])
+    await page.fill('#f-keyBegins', folder.keyBegins())
     await press('Start buying')
     await page.waitForURL('**/overview')
-    await until('the shop to have a price', () => (shop.products.get(product)?.regularPrice ?? '') !== '')
-    const { id } = shop.buy({ lines: [{ product, quantity: 1 }] })
-    // A shop is asked for its orders each minute: this asks at once.
-    await until('the order to be taken', async () => (await took(String(id))) === 0)
-    await until('the key', () => shop.orders.get(id)?.status === 'completed')
-    expect(printed(), 'no secret in what the process prints').not.toMatch(new RegExp(`${KEY}|${wooKey.secret}`))
+    await firstKey(folder, shop)
+    expect(folder.printed(), 'no secret in what the process prints').not.toMatch(
+      new RegExp(`${SUPPLIER_KEY}|${wooKey.secret}|${readKey.secret}`),
+    )
   })
 })
