@@ -380,7 +380,8 @@ async function openTools(shared: Shared, config: Config, { supplier, signing }: 
   const { ordering, catalogue, inbox, syncs, sweeps } = runtime
   const { publicUrl, stores } = config
   const isFile = config.databaseUrl === null
-  const dryRuns = isFile ? createDryRuns({ catalogue, stores, dataDir: config.dataDir }) : noDryRuns
+  const { storeOf } = ordering
+  const dryRuns = isFile ? createDryRuns({ catalogue, stores, storeOf, dataDir: config.dataDir }) : noDryRuns
   const backups = isFile ? createBackups({ config, file, db, keys, now, newId, log }) : backupsElsewhere(config)
   const own = { db, now, newId, log }
   const alerting = await openAlerts({

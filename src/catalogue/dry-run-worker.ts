@@ -9,13 +9,13 @@ import { codeOf, Failure, messageOf } from '../errors.ts'
 import { createIds } from '../ids.ts'
 import { takeSnapshot } from '../storage/sqlite/snapshot.ts'
 import type { Catalogue } from './context.ts'
-import { dryRun } from './dry-run.ts'
-import type { DryRunJob, FromThread, SupplierAnswer } from './dry-runner.ts'
+import { type DryRunEvent, type DryRunState, dryRun } from './dry-run.ts'
+import type { DryRunJob, FromThread, ReadKind, SupplierAnswer, Variants } from './dry-runner.ts'
 
 // On Linux this lowers the priority of this thread alone, so that the service goes first. Elsewhere it would slow the service.
 if (process.platform === 'linux') setPriority(constants.priority.PRIORITY_LOW)
 
-const { database, copy, run, most, stores, paging } = workerData as DryRunJob
+const { database, copy, run, most, stores, unread, paging } = workerData as DryRunJob
 /** How far the clock of the service is ahead of the machine's: the two clocks need not agree. */
 const ahead = run.startedAt - Date.now()
 const now = () => Date.now() + ahead
@@ -24,7 +24,7 @@ const post = (message: FromThread): void => parentPort?.postMessage(message)
 parentPort?.on('message', (answer: SupplierAnswer) => waiting.get(answer.id)?.(answer))
 
 let asked = 0
-async function ask(read: 'products' | 'product', argument: unknown): Promise<unknown> {
+async function ask(read: ReadKind, argument: unknown): Promise<unknown> {
   const id = ++asked
   const answer = await new Promise<SupplierAnswer>((resolve) => {
     waiting.set(id, resolve)
@@ -56,7 +56,13 @@ try {
     releaseHolds: silent,
     requestSync: silent,
   }
-  await dryRun({ catalogue, stores, run, most, report: (event, state) => post({ type: 'report', event, state }) })
+  const read =
+    (store: string): Variants =>
+    (cursor) =>
+      ask('variants', { store, cursor }) as ReturnType<Variants>
+  const variantsOf = (store: string) => (unread.includes(store) ? { variants: read(store) } : undefined)
+  const report = (event: DryRunEvent, state: DryRunState) => post({ type: 'report', event, state })
+  await dryRun({ catalogue, stores, run, most, report, variantsOf })
   await db.close()
   post({ type: 'done' })
 } catch (error) {

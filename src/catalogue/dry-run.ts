@@ -10,6 +10,8 @@ import { changesOfRun, countMissedOnce, missedTwice } from '../storage/offers.ts
 import { resumePublishing } from '../storage/publications.ts'
 import { insertSyncRun, type SyncRun } from '../storage/runs.ts'
 import { listingsBefore } from '../storage/sqlite/snapshot.ts'
+import { connectStore } from '../storage/stores.ts'
+import type { Store } from '../stores/store.ts'
 import type { Catalogue } from './context.ts'
 import type { BrokenPage, FetchedPage } from './pages.ts'
 import { readRun } from './sync.ts'
@@ -60,12 +62,15 @@ export interface DryRunParts {
   /** How many changes of offers, and of listings, are reported one by one at most. All changes are counted. */
   most: number
   report: (event: DryRunEvent, state: DryRunState) => void
+  /** Reads what a shop sells that is not live yet; undefined for all other stores, whose listings are in the copy. */
+  variantsOf?: (store: string) => Required<Pick<Store, 'variants'>> | undefined
 }
 
 const BATCH = 100
 
 /** Does the dry run to its end, and reports every event but `start`. */
-export async function dryRun({ catalogue, stores, run, most, report }: DryRunParts): Promise<void> {
+export async function dryRun(parts: DryRunParts): Promise<void> {
+  const { catalogue, stores, run, most, report } = parts
   const { db, now } = catalogue
   const state: DryRunState = { run, costFaults: 0, fieldsUnreadable: null, listings: 0 }
   const doubt = (page: number | null, message: string, requestId: string | null = null) =>
@@ -116,7 +121,7 @@ export async function dryRun({ catalogue, stores, run, most, report }: DryRunPar
     doubt(null, 'offers that two runs missed cannot be asked for now: they stay')
   }
 
-  await publish(catalogue, stores, () => progress(0))
+  await publish(parts, () => progress(0))
   const counts = new Map(stores.map(({ id }) => [id, { pushed: 0, held: 0 }]))
   let listingsReported = 0
   for await (const change of changedListings(catalogue, stores)) {
@@ -134,19 +139,21 @@ export async function dryRun({ catalogue, stores, run, most, report }: DryRunPar
 }
 
 /** Publishes until every store has the listings that it is to have. */
-async function publish(catalogue: Catalogue, stores: readonly SellingStore[], onBatch: () => void): Promise<void> {
+async function publish({ catalogue, stores, variantsOf }: DryRunParts, onBatch: () => void): Promise<void> {
   const publisher: Publisher = {
     ...catalogue,
     stores,
-    storeOf: () => confirming,
+    storeOf: (id) => ({ ...confirming, ...variantsOf?.(id) }),
     monotonic: catalogue.now,
     random: () => 0,
   }
+  const unread = stores.filter(({ id }) => variantsOf?.(id))
+  await catalogue.db.commit(unread.map(({ id }) => connectStore(id, catalogue.now())))
   for (const store of stores) while ((await publishNext(publisher, store)) > 0) onBatch()
 }
 
 /** A store that confirms everything. It creates the products that it lacks, under ids that begin with `created:`. */
-const confirming: ReturnType<Publisher['storeOf']> = {
+const confirming: NonNullable<ReturnType<Publisher['storeOf']>> = {
   batchSize: Number.POSITIVE_INFINITY,
   create: async (variants) => ({
     outcome: 'answered',

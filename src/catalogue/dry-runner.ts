@@ -10,6 +10,7 @@ import type { ListingDifference } from '../listings/listing-differences.ts'
 import { databaseFileOf } from '../storage/data-folder.ts'
 import { first } from '../storage/database.ts'
 import { insertSyncRun, runningSyncRuns, type SyncRun, syncRunAsInserted } from '../storage/runs.ts'
+import type { Store } from '../stores/store.ts'
 import type { Catalogue } from './context.ts'
 import type { Doubt, DryRunEnd, DryRunEvent, DryRunProgress, DryRunState, OfferChange } from './dry-run.ts'
 import { endOf } from './sync.ts'
@@ -40,15 +41,20 @@ export interface DryRunJob {
   run: SyncRun
   most: number
   stores: SellingStore[]
+  /** Ids of the shops whose products the thread asks for. */
+  unread: string[]
   paging: Dialect['paging']
 }
 
 export type FromThread =
   | { type: 'copied' }
-  | { type: 'read'; id: number; read: 'products' | 'product'; argument: unknown }
+  | { type: 'read'; id: number; read: ReadKind; argument: unknown }
   | { type: 'report'; event: DryRunEvent; state: DryRunState }
   | { type: 'done' }
   | { type: 'failed'; failure: PlainFailure }
+
+export type ReadKind = 'products' | 'product' | 'variants'
+export type Variants = NonNullable<Store['variants']>
 
 export type SupplierAnswer = { id: number } & ({ value: unknown } | { failure: PlainFailure })
 
@@ -61,7 +67,9 @@ interface PlainFailure {
 
 interface RunnerParts {
   catalogue: Catalogue
-  stores: readonly SellingStore[]
+  stores: readonly (SellingStore & { selling?: string })[]
+  /** Reads what a shop sells that is not live yet: it has no listings. */
+  storeOf?: (id: string) => Pick<Store, 'variants'> | undefined
   dataDir: string
 }
 
@@ -185,7 +193,7 @@ interface Following {
 
 /** Starts the thread, answers its reads, and passes its events on until it ends. */
 async function* follow(
-  { catalogue, stores, dataDir }: RunnerParts,
+  { catalogue, stores, storeOf = () => undefined, dataDir }: RunnerParts,
   { copy, most, hangUp, free }: Following,
 ): AsyncGenerator<DryRunEvent, void> {
   const { db, newId, now, dialect, signal } = catalogue
@@ -203,6 +211,7 @@ async function* follow(
     run,
     most,
     stores: stores.map(({ id, policy }) => ({ id, policy })),
+    unread: stores.flatMap(({ id, selling }) => (selling === 'off' && storeOf(id)?.variants ? [id] : [])),
     paging: dialect.paging,
   }
   let thread: Worker | undefined
@@ -217,7 +226,7 @@ async function* follow(
       if (message.type === 'copied') yield { type: 'start', at: run.startedAt, syncUnderWay: underWay?.id ?? null }
       if (message.type === 'read') {
         if (message.read === 'products') requests += 1
-        void answer(catalogue.supplier, message).then((value) => worker.postMessage(value))
+        void answer(catalogue.supplier, storeOf, message).then((value) => worker.postMessage(value))
       }
       if (message.type === 'report') {
         state = message.state
@@ -247,18 +256,30 @@ async function* follow(
 
 async function answer(
   supplier: Catalogue['supplier'],
+  storeOf: NonNullable<RunnerParts['storeOf']>,
   { id, read, argument }: Extract<FromThread, { type: 'read' }>,
 ): Promise<SupplierAnswer> {
   try {
-    const value =
-      read === 'products'
-        ? await supplier.products(argument as Parameters<typeof supplier.products>[0])
-        : await supplier.product(argument as string)
-    return { id, value }
+    const reads = {
+      products: () => supplier.products(argument as Parameters<typeof supplier.products>[0]),
+      product: () => supplier.product(argument as string),
+      variants: () => variantsOf(storeOf, argument as { store: string; cursor: string | null }),
+    }
+    return { id, value: await reads[read]() }
   } catch (error) {
     const reason = error instanceof Failure ? error.reason : undefined
     return { id, failure: { code: codeOf(error), message: messageOf(error), reason } }
   }
+}
+
+/** @throws Failure `unavailable` where the shop does not answer, which would look like a shop without products */
+async function variantsOf(
+  storeOf: NonNullable<RunnerParts['storeOf']>,
+  { store, cursor }: { store: string; cursor: string | null },
+) {
+  const page = await storeOf(store)?.variants?.(cursor)
+  if (page?.outcome === 'read') return page
+  throw new Failure('unavailable', `the products of ${store} cannot be read: ${page?.detail}`)
 }
 
 /** Stores the run once it has ended. So no dry run is ever found under way, not even after a crash. */

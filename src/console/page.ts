@@ -47,6 +47,8 @@ export interface Shown {
   to?: string | undefined
   /** The address to which the browser goes on by itself, in a moment. */
   next?: string | undefined
+  /** What it says first. */
+  notice?: Notice
 }
 
 export interface Action {

@@ -89,14 +89,13 @@ export function consoleRouter(parts: RouterParts): Router {
   async function sendFailed(response: Response, visit: Visit, page: Page, thrown: unknown): Promise<void> {
     const { status, message, fields = [] } = errorOf(thrown, log, response.get('x-request-id'))
     const faults = new Map(fields.map((fault) => [fault.field, sentenceOf(fault.message)]))
-    const text = [...faults.keys()].some((field) => visit.form.has(field))
-      ? 'Something in the form is not right. It is said beside the field.'
-      : sentenceOf(message)
+    const isBeside = [...faults.keys()].some((field) => visit.form.has(field))
+    const text = isBeside ? 'Something in the form is not right. It is said beside the field.' : sentenceOf(message)
     const shown = await page.show({ ...visit, faults }).catch(() => undefined)
     if (!shown) throw thrown
     response.status(status)
     const kind = status >= 500 ? 'stop' : 'held'
-    const word = status === 503 ? 'Not now' : refusalTitle(status)
+    const word = status === 503 ? 'Not now' : refusalTitle(isBeside ? 409 : status)
     await sendPage(response, visit, page, shown, { kind, word, text })
   }
 
@@ -243,13 +242,13 @@ function pageSender({ monotonic, version, sandboxUrl, streams }: RouterParts) {
     ? [...consolePages, { path: sandboxUrl, navigation: { group: 'Supplier', label: 'Sandbox' } }]
     : consolePages
   const statusOf = ({ status }: Visit) => status().catch(() => undefined)
-  async function sendPage(response: Response, visit: Visit, page: Page, shown: Shown, notice?: Notice): Promise<void> {
+  async function sendPage(response: Response, visit: Visit, page: Page, shown: Shown, said = shown.notice) {
     const { caller, now } = visit
     const [status, current] = [await statusOf(visit), page.below ?? page.path]
     const about = `Quayside ${version}, running for ${duration(monotonic() - startedAt)}.`
     const stream = `/stream?seen=${streams.seen()}`
     if (shown.next !== undefined) response.set('refresh', `2; url=${shown.next}`)
-    sendMarkup(response, framed({ ...shown, caller, navigation, current, status, notice, now, stream, about }))
+    sendMarkup(response, framed({ ...shown, caller, navigation, current, status, notice: said, now, stream, about }))
   }
   async function sendStanding(response: Response, visit: Visit): Promise<void> {
     const current = visit.query.get('at') ?? ''

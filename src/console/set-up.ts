@@ -8,7 +8,7 @@ import { act, formOf, hidden, needsRole, notNow, selectField, textField } from '
 import { facts, figures, section } from './lists.ts'
 import { live } from './live.ts'
 import { mark } from './marks.ts'
-import { byAdmin, done, type Page, type Shown, type Visit } from './page.ts'
+import { byAdmin, done, type Notice, type Page, type Shown, type Visit } from './page.ts'
 import { findingsTable } from './stores.ts'
 import { table } from './tables.ts'
 import { clockTag, money, sentenceOf } from './words.ts'
@@ -154,12 +154,23 @@ async function shown(visit: Visit, found: Found = {}): Promise<Shown> {
       return section(`s${index + 1}`, `${index + 1}. ${names[index]}`, own, beside)
     }),
   )
+  const notice = noticeOf(found)
   return {
     title: 'Set-up',
+    ...(notice && { notice }),
     main: html`<header class="title"><p class="trail">Set-up, step ${here + 1} of 5</p><h1>${headline(setUp, passed)}</h1><p class="quiet">${setUp.phase === 'done' ? 'Each step can be changed here.' : 'Nothing is bought, and nothing in your shop changes, before the last step. What you enter is kept after each step: leave, and go on later.'}</p></header>
 ${notNow(isTaken && `${takenBy(setUp)}.`, !isTaken && !may && needsRole('Set-up', 'admin', visit))}
 ${steps}`,
   }
+}
+
+/** What a test has found, at the top of the page: the findings may be far below. */
+function noticeOf({ supplier, store }: Found): Notice | undefined {
+  if (supplier?.correct === null)
+    return { kind: 'done', word: 'It answers', text: 'Compare its products below, then say whether they are right.' }
+  if (!supplier && !store) return undefined
+  const text = html`The test failed, and nothing was kept. <a href="#${supplier ? 's1' : 's2'}">What it found</a>`
+  return { kind: 'held', word: 'Not connected', text }
 }
 
 function headline({ phase }: SetUpView, passed: number): string {

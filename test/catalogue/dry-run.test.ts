@@ -6,9 +6,12 @@ import type { DryRunEvent } from '../../src/catalogue/dry-run.ts'
 import { createDryRuns } from '../../src/catalogue/dry-runner.ts'
 import { startSync } from '../../src/catalogue/sync.ts'
 import { changeListing } from '../../src/listings/actions.ts'
+import { first } from '../../src/storage/database.ts'
 import { listingsOfSkus } from '../../src/storage/listings.ts'
 import { changesOfRun } from '../../src/storage/offers.ts'
 import { lastCompleteSync, lastEndedSync, listSyncRuns } from '../../src/storage/runs.ts'
+import { storeReadingOf } from '../../src/storage/stores.ts'
+import { unavailable } from '../../src/stores/shop-client.ts'
 import { idAt, listWorld, productRecord } from '../support/catalogue-world.ts'
 import { databaseFile, fileDatabase } from '../support/database.ts'
 import { isNeeded } from '../support/needs.ts'
@@ -98,6 +101,34 @@ describe('a dry run', () => {
         )
       ).length,
     ).toBe(0)
+  })
+
+  it('of a shop that is not live said that nothing would be written, because nothing had read what the shop sells', async () => {
+    const world = await dryWorld(3)
+    const policy = { ...world.store.policy, products: { create: null, unpublishGone: false } }
+    const shop = { id: 'woo-3f6k2m9q', policy, selling: 'off' }
+    const offered = [1, 2, 3].map((n) => ({ id: `9${n}`, name: `Game ${n}`, sku: `SKU-${idAt(n)}` }))
+    /** One product a page; the shop sells two of three. */
+    const sold = async (cursor: string | null) => {
+      const at = Number(cursor ?? 0)
+      const items = offered.slice(at, at + 1)
+      return { outcome: 'read' as const, items, next: at === 0 ? '1' : null }
+    }
+    const dry = async (variants: typeof sold | (() => Promise<ReturnType<typeof unavailable>>)) => {
+      const storeOf = () => ({ variants })
+      const parts = { catalogue: world.catalogue, stores: [shop], storeOf, dataDir: path.dirname(world.copy) }
+      const events: DryRunEvent[] = []
+      for await (const event of await createDryRuns(parts).begin({ most: 100 })) events.push(event)
+      return events
+    }
+    const events = await dry(sold)
+    expect(of(events, 'listing').map(({ variant, pushed }) => [variant, pushed])).toEqual([
+      ['91', true],
+      ['92', true],
+    ])
+    expect(endOf(events).stores).toEqual([{ store: shop.id, pushed: 2, held: 0 }])
+    expect(await first(world.db, storeReadingOf(shop.id)), 'it is connected once it is live').toBeUndefined()
+    await expect(dry(async () => unavailable('it is being moved'))).rejects.toThrow(/cannot be read: it is being moved/)
   })
 
   it('says what a sync run right after changes, and what is pushed to the store then, and writes nothing', async () => {

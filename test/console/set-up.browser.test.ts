@@ -74,9 +74,14 @@ async function guard({ page, press }: Person, alerts: string): Promise<void> {
   await press('Save, and send a test alert')
 }
 
-async function goLive({ page, press }: Person, keyBegins: string): Promise<void> {
+/** @param count how many products the dry run would write */
+async function dryRun({ page, press }: Person, count: number): Promise<void> {
   await press('Show what would change')
   await said(page, 'Would be written')
+  expect(await page.locator('#dry').innerText()).toMatch(new RegExp(`Would be written\\s+${count}\\s`))
+}
+
+async function goLive({ page, press }: Person, keyBegins: string): Promise<void> {
   await page.fill('#f-keyBegins', keyBegins)
   await press('Start buying')
   await page.waitForURL('**/overview')
@@ -100,19 +105,23 @@ type Receiver = Awaited<ReturnType<typeof startReceiver>>
 interface Connected {
   summary: string
   typed: Record<string, string>
-  /** Reads what the page shows once. */
-  look?: (page: Page) => Promise<void>
+  /** How many of the supplier's products it sells. */
+  products: number
+  /** Reads what the page shows once, and goes on. */
+  look?: (person: Person) => Promise<void>
   /** A customer buys. @returns says whether the customer has one of these keys */
   buy: () => Promise<(keys: string[]) => boolean>
 }
 
-async function backend({ url, skus }: Folder, receiver: Receiver): Promise<Connected> {
+async function backend({ supplier, url, skus }: Folder, receiver: Receiver): Promise<Connected> {
   let token: string | null = null
   return {
     summary: 'A backend of your own',
     typed: { name: 'Kiosk', address: `${receiver.origin}/callbacks` },
-    look: async (page) => {
+    products: supplier.world.offers.list({}, 0, 1).total,
+    look: async ({ page, press }) => {
       token = await page.textContent('#token')
+      await press('I have copied them, go on')
     },
     buy: async () => {
       const body = JSON.stringify({ reference: 'first', lines: [{ id: '1', sku: skus[0]?.sku, quantity: 1 }] })
@@ -139,6 +148,7 @@ async function wooCommerce({ skus, take }: Folder): Promise<Connected> {
   return {
     summary: 'WooCommerce',
     typed: { name: 'Games', address: url, key: wooKey.key, secret: wooKey.secret },
+    products: 1,
     buy: async () => {
       await until('the price', () => (shop.products.get(product)?.regularPrice ?? '') !== '')
       const { id } = shop.buy({ lines: [{ product, quantity: 1 }] })
@@ -156,6 +166,7 @@ async function shopify({ skus, take }: Folder): Promise<Connected> {
   return {
     summary: 'Shopify',
     typed: { name: 'Games', address: url, key: shopifyApp.clientId, secret: shopifyApp.secret },
+    products: 1,
     buy: async () => {
       await until('price and stock', () => shop.variants.get(variant)?.price && (shop.stockOf(variant) ?? 0) > 0)
       const { id } = shop.buy({ lines: [{ variant, quantity: 1 }] })
@@ -188,17 +199,18 @@ describe.runIf(hasBrowser)('a set-up by the page alone', () => {
     const receiver = await startReceiver()
     const store = await openStore(folder, receiver)
     const person = await sitDown(await folder.link())
-    const { page, press, open } = person
+    const { press, open } = person
     await nameSupplier(person, folder.supplier.baseUrl)
     await takeOver(person)
     await open(store.summary)
     await connect(person, store)
     await press('Test and connect')
-    await store.look?.(page)
+    await store.look?.(person)
     await catalogueRead(person)
     await press('Use these products')
     await press('Use these prices')
     await guard(person, `${receiver.origin}/alerts`)
+    await dryRun(person, store.products)
     await goLive(person, folder.keyBegins())
     expect(person.clicks()).toBeLessThanOrEqual(CLICKS_MAX)
     await firstKey(folder, store)
@@ -255,15 +267,12 @@ describe.runIf(hasBrowser)('a set-up by the page alone', () => {
     await guard(person, 'http://127.0.0.1:9/alerts')
     await said(page, /was not sent/)
     await guard(person, `${receiver.origin}/alerts`)
-    await press('Show what would change')
-    await said(page, 'Would be written')
+    await dryRun(person, shop.products)
     await page.fill('#f-keyBegins', '----')
     await press('Start buying')
     await said(page, /does not begin so/i)
     expect(keysOf(folder)).toEqual([])
-    await page.fill('#f-keyBegins', folder.keyBegins())
-    await press('Start buying')
-    await page.waitForURL('**/overview')
+    await goLive(person, folder.keyBegins())
     await firstKey(folder, shop)
     expect(folder.printed(), 'no secret in what the process prints').not.toMatch(
       new RegExp(`${SUPPLIER_KEY}|${wooKey.secret}|${readKey.secret}`),
