@@ -205,7 +205,7 @@ function supplierForm(visit: Visit, { dialects }: SetUpView, tested?: TestedView
   if (tested?.correct === 'key') faults.set('apiKey', 'The supplier did not take this key. Nothing was kept of it.')
   if (tested?.correct === 'address') faults.set('baseUrl', 'This address did not work.')
   const own = { ...visit, faults }
-  const known = dialects.map(({ name, about }) => [name, `${name}: ${about.split(/[.,]/)[0]}`] as const)
+  const known = dialects.map(({ name, about }) => [name, `${name}: ${about.split(/[:,]/)[0]}`] as const)
   return html`<form class="stack" method="post" action="/setup/test-supplier">
 ${textField(own, { label: 'Address of the API', name: 'baseUrl', isRequired: true, maxLength: 500, about: 'That of the Reseller API, version 1, ends in /v1.' })}
 ${textField(own, { label: 'API key', name: 'apiKey', isRequired: true, isSecret: true, maxLength: 500, about: 'The key that the supplier gave you. It is kept sealed, and never shown.' })}
@@ -335,26 +335,27 @@ ${
   })
 }
 <p><button class="go" name="do" value="keep">Use these products</button> <button name="do" value="count">Count again</button></p></form>`
-  const shownCounts =
+  const byCategory =
     counts &&
-    html`<p>${grouped(counts.chosen)} of ${grouped(counts.offered)} products are chosen, ${grouped(counts.inStock)} of them in stock.</p>
-${table<ChosenView['categories'][number]>({
-  caption: 'Products by category',
-  rows: counts.categories.slice(0, 12),
-  columns: [
-    ['Category', ({ category }) => category ?? 'without one'],
-    ['Offered', ({ offered }) => grouped(offered), 'number'],
-    ['Chosen', (row) => grouped(row.chosen), 'number'],
-    ['In stock', ({ inStock }) => grouped(inStock), 'number'],
-  ],
-  isPairs: true,
-})}`
+    table<ChosenView['categories'][number]>({
+      caption: 'Products by category',
+      rows: counts.categories.slice(0, 12),
+      columns: [
+        ['Category', ({ category }) => category ?? 'without one'],
+        ['Offered', ({ offered }) => grouped(offered), 'number'],
+        ['Chosen', (row) => grouped(row.chosen), 'number'],
+        ['In stock', ({ inStock }) => grouped(inStock), 'number'],
+      ],
+      isPairs: true,
+    })
   return changeable(
     setUp,
     'products',
     'Change the products…',
-    html`${shownCounts ?? html`<p class="quiet">The catalogue is being read, or no product passes. <a href="/setup">Look again</a>.</p>`}`,
-    form,
+    counts
+      ? html`<p>${grouped(counts.chosen)} of ${grouped(counts.offered)} products are chosen, ${grouped(counts.inStock)} of them in stock.</p>`
+      : html`<p class="quiet">The catalogue is being read, or no product passes. <a href="/setup">Look again</a>.</p>`,
+    html`${byCategory}${form}`,
     isTyped,
   )
 }
