@@ -79,7 +79,7 @@ export const failureReasons = {
   settings_first: 'the first revision of the settings cannot be undone',
   settings_in_file: 'the settings are lines of the configuration file: change them there, or adopt them',
   store_off: 'the store is not live yet: no order of it is taken',
-  store_under_way: 'the store still has orders, purchases or messages under way',
+  store_under_way: 'the store still sells, or has orders, purchases or messages under way',
   supplier_rejected: 'the supplier refused the request; the message has its code',
   too_large: 'the body, or one part of it, is too large',
   too_many_purchases: 'the order makes too many purchases: split it into several',

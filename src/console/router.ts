@@ -89,13 +89,16 @@ export function consoleRouter(parts: RouterParts): Router {
   async function sendFailed(response: Response, visit: Visit, page: Page, thrown: unknown): Promise<void> {
     const { status, message, fields = [] } = errorOf(thrown, log, response.get('x-request-id'))
     const faults = new Map(fields.map((fault) => [fault.field, sentenceOf(fault.message)]))
-    const isBeside = [...faults.keys()].some((field) => visit.form.has(field))
-    const text = isBeside ? 'Something in the form is not right. It is said beside the field.' : sentenceOf(message)
+    // A field that the form does not have is said at the top.
+    const others = fields.filter(({ field, message: why }) => !visit.form.has(field) && !message.includes(why))
+    const isBeside = others.length === 0 && fields.some(({ field }) => visit.form.has(field))
+    const said = isBeside ? 'Something in the form is not right. It is said beside the field.' : sentenceOf(message)
+    const text = [said, ...others.map((fault) => sentenceOf(fault.message))].join(' ')
     const shown = await page.show({ ...visit, faults }).catch(() => undefined)
     if (!shown) throw thrown
     response.status(status)
     const kind = status >= 500 ? 'stop' : 'held'
-    const word = status === 503 ? 'Not now' : refusalTitle(isBeside ? 409 : status)
+    const word = status === 503 ? 'Not now' : refusalTitle(status === 400 ? 409 : status)
     await sendPage(response, visit, page, shown, { kind, word, text })
   }
 
@@ -163,6 +166,11 @@ export function consoleRouter(parts: RouterParts): Router {
     parts.streams.start({ response, session: caller.id, isSignedIn }, String(request.query.seen ?? ''))
   })
   for (const route of routesOf(consolePages)) router[route.method](route.path, handlerOf(route))
+  // The address of an action, opened by hand or by the Back button, leads to the page of its form.
+  for (const { path, page, action } of routesOf(consolePages)) {
+    if (action)
+      router.get(path, ({ params }, response) => response.redirect(303, filled(page.path, params as Visit['path'])))
+  }
   router.use(() => {
     throw new ConsoleRefusal(404, 'The console has no such page.')
   })
@@ -281,6 +289,7 @@ function routeSigning(
     const to = sandboxUrl === undefined ? String(request.query.to ?? '') : '/setup'
     const opens = PATH_FORM.test(to) ? { to, isOffer: sandboxUrl !== undefined } : undefined
     if (good) return sendMarkup(response, signInPage(link, good, access.now(), opens), true)
+    if (await callerOf(request)) return response.redirect(303, opens?.to ?? '/overview')
     response.status(401)
     sendMarkup(response, signedOutPage(request.query.link === undefined ? SIGNED_OUT : LINK_GONE))
   })

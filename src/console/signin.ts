@@ -78,7 +78,7 @@ export const signInPage = (
   )
 }
 
-const newLink = html`<p class="small">Ask a colleague for a link, who makes one on the page People. Or make one on the machine where Quayside runs:</p><pre tabindex="0">quayside console</pre><p class="small quiet">In a container: <code>docker compose exec quayside /app/src/quayside.js console</code></p>`
+const newLink = html`<p class="small">Ask a colleague for a link, who makes one on the page People. Or make one on the machine where Quayside runs:</p><pre tabindex="0">npx quayside console</pre><p class="small quiet">In a container: <code>docker compose exec quayside /app/src/quayside.js console</code></p>`
 
 /** Draws the page that people see instead of any other page while they are not signed in. @param asked what opens after signing in */
 export const signedOutPage = (why: string, asked?: string): Html =>
@@ -102,7 +102,7 @@ export const sessionPage: Page = {
       act({
         to: '/signout',
         about,
-        effect: { People: effect, Undo: html`A new link, from a colleague or from <code>quayside console</code>.` },
+        effect: { People: effect, Undo: html`A new link, from a colleague or from <code>npx quayside console</code>.` },
         fields: hidden('scope', scope),
         button,
         stops: true,

@@ -356,7 +356,7 @@ function settingActs(visit: Visit, { id, name, shop, callbackSecret, selling }: 
     fields: html`${leave?.own}${leave && reasonField(leave.typed, 'remove')}`,
     effect: {
       Store: shop
-        ? 'Its products stay as they are: pause it first, so that it sells nothing.'
+        ? 'Its products stay as they are, so pause it first: then it shows no stock.'
         : 'Its tokens end: it places no more orders.',
       Records: 'Orders, keys and prices stay. Its permanent id is never used again.',
       Undo: 'Undo the revision; a backend needs a new token then.',

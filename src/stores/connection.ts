@@ -65,6 +65,9 @@ export function causeOfNoAnswer(error: unknown, host: string, deadlineMs: number
   if (code === 'ECONNRESET' || code === 'EPIPE' || code === 'UND_ERR_SOCKET') {
     return `${host} closed the connection without an answer`
   }
+  if (/^ERR_SSL_(WRONG_VERSION|PACKET_LENGTH)/.test(code)) {
+    return `there is no TLS at ${host}: that port speaks plain HTTP, so its address begins with http://, or has another port`
+  }
   if (/CERT|SIGNATURE|ISSUER|_TLS_|_SSL_/.test(code)) {
     return `the certificate of ${host} is not accepted (${code}): install a complete one there, or give its authority in NODE_EXTRA_CA_CERTS`
   }

@@ -34,6 +34,7 @@ test('a store, the key of the supplier and a channel have their forms where the 
   expect(world.inForce().stores[0]?.selling).toBe('paused')
   const refused = await post('/settings/rotate-api-key', { apiKey: 'sk_test_ffffffffffffffff', reason: 'a test' })
   expect(refused.status).toBeGreaterThanOrEqual(400)
+  expect(refused.text).toContain('The supplier refused the API key with 401')
   expect(refused.text).not.toContain('ffffffff')
   const channel = { deed: 'channel', channel: 'duty', kind: 'webhook', least: 'warning', from: '', to: '' }
   await post('/alerts/channel', { ...channel, address: 'https://alerts.example/x', reason: 'a test' })

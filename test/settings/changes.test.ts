@@ -1,9 +1,10 @@
 /** One thing of the settings changed at a time: a setting, a store, the key of the supplier, a channel. */
 import { readFileSync } from 'node:fs'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { configShape, processKeys } from '../../src/config/config.ts'
 import { documentShape, FILE_ONLY, fixedWhy, withSetting } from '../../src/settings/document.ts'
 import { insertStoreOrder } from '../../src/storage/store-orders.ts'
+import { startWooCommerceShop, wooKey } from '../shops/woocommerce-shop.ts'
 import { type ApiWorld, type Ask, OTHER_STORE, openApi } from '../support/api-world.ts'
 import { STORE } from '../support/test-app.ts'
 
@@ -90,6 +91,43 @@ test('a store is removed once nothing of it is under way: its tokens end, and it
   expect(identity.stores).toContain(STORE)
   const { items } = (await world.ask('GET', '/audit')).body.data
   expect(items).toContainEqual(expect.objectContaining({ action: 'store.remove', subject: STORE, detail: REASON }))
+})
+
+test('a shop gets new credentials that work, and is removed once it is paused', async () => {
+  const other = { permissions: 'read_write' as const, key: `ck_${'5'.repeat(40)}`, secret: `cs_${'6'.repeat(40)}` }
+  const world = await openApi({ home: 'database' })
+  const { url, close } = await startWooCommerceShop({
+    now: world.ordering.now,
+    ...{ scheme: 'http', httpRequestHostIsExternal: true, httpAllowedSafePorts: 'any' },
+    keys: [wooKey, other],
+  })
+  onTestFinished(close)
+  const shop = () => world.inForce().stores.find(({ kind }) => kind === 'woocommerce')
+  const { key, secret } = wooKey
+  const made = await post(world, '/stores', {
+    kind: 'woocommerce',
+    name: 'Games',
+    address: url,
+    key,
+    secret,
+    reason: undefined,
+  })
+  expect(made.body.data, JSON.stringify(made.body)).toMatchObject({ store: expect.any(String) })
+  const of = (deed: string, body: object) => {
+    // As the API of the next generation has them.
+    Object.assign(world.api, { stores: world.inForce().stores })
+    return post(world, `/stores/${shop()?.id}/${deed}`, body)
+  }
+  expect((await of('credentials', { key: other.key, secret })).status).toBe(400)
+  expect(shop()?.credentials?.secret.reveal()).toBe(secret)
+  expect((await of('credentials', { key: other.key, secret: other.secret })).status).toBe(200)
+  expect(shop()?.credentials?.secret.reveal()).toBe(other.secret)
+  expect((await of('selling', { selling: 'on' })).status).toBe(200)
+  const refused = await of('remove', {})
+  expect([refused.status, refused.body.error.code]).toEqual([409, 'store_under_way'])
+  expect((await of('selling', { selling: 'paused' })).status).toBe(200)
+  expect((await of('remove', {})).status).toBe(200)
+  expect(shop()).toBeUndefined()
 })
 
 test('a new API key is tried first: where the supplier refuses it, the one before stays', async () => {

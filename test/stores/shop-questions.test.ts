@@ -24,6 +24,8 @@ describe('the credentials of a shop', () => {
     ['ck:cs_2', []],
     ['ck_1:cs 2', []],
     ['ck_1:ck_2', []],
+    // So the secret of before does not become a part of the new one where the credentials are changed.
+    ['ck_1:cs_2:cs_1', []],
   ])('of WooCommerce %s are %j', (text, parts) => {
     expect(read(text, wooCommerce)).toEqual(parts)
   })

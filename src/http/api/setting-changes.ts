@@ -1,7 +1,7 @@
 import { channelSource } from '../../config/alert-settings.ts'
 import { credentialsFault, credentialsSource, SECRETS } from '../../config/config.ts'
 import { counted } from '../../domain/figures.ts'
-import { Failure } from '../../errors.ts'
+import { conflict, Failure } from '../../errors.ts'
 import { waitingLines } from '../../ordering/waiting.ts'
 import { Secret } from '../../secret.ts'
 import { type SettingsDocument, withSetting } from '../../settings/document.ts'
@@ -122,12 +122,22 @@ export function settingChangeOperations(context: ApiContext) {
     removeStore: operation({
       ...common,
       route: 'POST /stores/:store/remove',
-      summary: 'Remove a store of which nothing is under way. Its orders and keys stay readable, and its tokens end.',
+      summary:
+        'Remove a store of which nothing is under way, and which sells nothing if it is a shop. Its orders and keys stay readable, and its tokens end.',
       body: reasonBody,
       success: { 200: 'Removed' },
-      failures: { 404: 'no such store', 409: `\`store_under_way\`: let what it has end first; ${CONFLICTS}` },
+      failures: {
+        404: 'no such store',
+        409: `\`store_under_way\`: pause a shop, and let what it has end first; ${CONFLICTS}`,
+      },
       async handle({ caller: { actor }, path, body: { reason } }) {
-        const { id } = configuredStore(context, path.store)
+        const store = configuredStore(context, path.store)
+        const { id } = store
+        if (kindOf(store).shop && store.selling === 'on')
+          throw conflict(
+            'store_under_way',
+            'this shop sells: pause it first, so that its customers do not pay for what is not bought any more',
+          )
         await assertIdle(id)
         const by = { actor, why: reason, also: () => retired(id, actor, reason) }
         return change(by, (document) => ({ ...document, stores: document.stores.filter((one) => one.id !== id) }))

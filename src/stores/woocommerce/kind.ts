@@ -40,7 +40,8 @@ export const wooCommerce: ShopKind<typeof settings> = {
     credentials: 'consumer key and consumer secret, ck_… and cs_…',
     readCredentials: (text) => {
       // WooCommerce makes keys `ck_…` and secrets `cs_…`. In the wrong order they are refused.
-      const [, key, secret] = /^(?!cs_)([\x21-\x39\x3b-\x7e]{4,200}):(?!ck_)([\x21-\x7e]{4,200})$/.exec(text) ?? []
+      const [, key, secret] =
+        /^(?!cs_)([\x21-\x39\x3b-\x7e]{4,200}):(?!ck_)([\x21-\x39\x3b-\x7e]{4,200})$/.exec(text) ?? []
       return key && secret ? { key: new Secret(key), secret: new Secret(secret) } : undefined
     },
     help: {
