@@ -8,7 +8,17 @@ import { Failure } from '../errors.ts'
 import type { StatusView } from '../http/api/status.ts'
 import type { ItemOf } from '../http/api/table.ts'
 import { splitActor } from './audit.ts'
-import { act, formOf, forOperators, maybeReason, reasonField, selectField, textField } from './forms.ts'
+import {
+  act,
+  actOf,
+  forOperators,
+  maybeReason,
+  reasonField,
+  selectField,
+  textField,
+  textsIn,
+  typedFor,
+} from './forms.ts'
 import { listPage } from './list-page.ts'
 import { section } from './lists.ts'
 import { mark } from './marks.ts'
@@ -52,19 +62,11 @@ ${section('channels-h', 'Who is notified', html`${channelPart(status.alertChanne
   actions: {
     attend: byOperator(attend),
     channel: byAdmin(async ({ call, form }) => {
-      const text = (name: string) => (form.get(name) ?? '').trim()
-      const kind = text('kind')
-      const to = text('to')
-        .split(/[\s,]+/)
-        .filter(Boolean)
-      const mail = kind === 'email' ? { from: text('from'), to } : {}
-      const address = text('address')
-      const body = { kind, least: text('least'), ...mail, ...(address && { address }), reason: form.get('reason') }
-      await call('putAlertChannel', { path: { channel: text('channel') }, body })
-      return done(
-        'Kept',
-        `The channel ${text('channel')} is in force. Send a test message now, and look whether it arrives.`,
-      )
+      const { channel, address, from, to, ...given } = textsIn(form, ...channelFields)
+      const mail = given.kind === 'email' && { from, to: to.split(/[\s,]+/).filter(Boolean) }
+      const body = { ...given, ...mail, ...(address && { address }) }
+      await call('putAlertChannel', { path: { channel }, body })
+      return done('Kept', `The channel ${channel} is in force. Send a test message now, and look whether it arrives.`)
     }),
     'remove-channel': byAdmin(async ({ call, form }) => {
       const channel = form.get('channel')
@@ -77,6 +79,8 @@ ${section('channels-h', 'Who is notified', html`${channelPart(status.alertChanne
     }),
   },
 })
+
+const channelFields = ['channel', 'kind', 'least', 'address', 'from', 'to', 'reason'] as const
 
 interface Attending {
   text: string
@@ -237,12 +241,11 @@ function channelPart(channels: readonly ItemOf<'listAlertChannels'>[], may: bool
 
 /** What adds, changes and removes a channel. Where the settings are in the file, the attempt says so. */
 function channelActs(visit: Visit, channels: readonly ItemOf<'listAlertChannels'>[]): Html {
-  const [add, remove] = [formOf(visit, 'deed', 'channel'), formOf(visit, 'deed', 'remove-channel')]
-  return html`<div>${act({
+  return html`<div>${actOf(visit, {
     summary: 'Add or change a channel…',
     to: '/alerts/channel',
     about: 'Sends alerts to one more place, or to another one. A name that exists is changed.',
-    fields: html`${add.own}${textField(add.typed, { label: 'Name, such as on-duty', name: 'channel', isRequired: true, isShort: true, at: 'channel' })}${selectField({ label: 'Kind', name: 'kind', options: ['webhook', 'slack', 'email'], chosen: add.typed.form.get('kind') ?? 'webhook' })}${selectField(
+    fields: html`${textField(typedFor(visit, 'channel'), { label: 'Name, such as on-duty', name: 'channel', isRequired: true, isShort: true, at: 'channel' })}${selectField({ label: 'Kind', name: 'kind', options: ['webhook', 'slack', 'email'], chosen: typedFor(visit, 'channel').form.get('kind') ?? 'webhook' })}${selectField(
       {
         label: 'What is sent',
         name: 'least',
@@ -250,26 +253,24 @@ function channelActs(visit: Visit, channels: readonly ItemOf<'listAlertChannels'
           ['warning', 'all alerts'],
           ['critical', 'critical alerts'],
         ],
-        chosen: add.typed.form.get('least') ?? 'warning',
+        chosen: typedFor(visit, 'channel').form.get('least') ?? 'warning',
       },
-    )}${textField(add.typed, { label: 'Address: https://… or smtps://user:password@host (empty: as before)', name: 'address', isSecret: true, maxLength: 2_000 })}${textField(add.typed, { label: 'E-mail: sender', name: 'from' })}${textField(add.typed, { label: 'E-mail: recipients', name: 'to' })}${reasonField(add.typed, 'channel')}`,
+    )}${textField(typedFor(visit, 'channel'), { label: 'Address: https://… or smtps://user:password@host (empty: as before)', name: 'address', isSecret: true, maxLength: 2_000 })}${textField(typedFor(visit, 'channel'), { label: 'E-mail: sender', name: 'from' })}${textField(typedFor(visit, 'channel'), { label: 'E-mail: recipients', name: 'to' })}${reasonField(typedFor(visit, 'channel'), 'channel')}`,
     effect: {
       Secrets: 'The address is sealed, and never shown again.',
       Undo: 'Undo the revision, on the page of settings.',
     },
     button: 'Keep this channel',
-    isOpen: add.isOpen,
   })}${
     channels.length > 0 &&
-    act({
+    actOf(visit, {
       summary: 'Remove a channel…',
       to: '/alerts/remove-channel',
       about: 'Sends nothing to it any more.',
-      fields: html`${remove.own}${selectField({ label: 'Channel', name: 'channel', options: channels.map(({ channel }) => channel), chosen: remove.typed.form.get('channel') ?? '', at: 'remove' })}${reasonField(remove.typed, 'remove-channel')}`,
+      fields: html`${selectField({ label: 'Channel', name: 'channel', options: channels.map(({ channel }) => channel), chosen: typedFor(visit, 'remove-channel').form.get('channel') ?? '', at: 'remove' })}${reasonField(typedFor(visit, 'remove-channel'), 'remove-channel')}`,
       effect: { Alerts: 'They stay on this page.', Undo: 'Undo the revision, on the page of settings.' },
       button: 'Remove this channel',
       stops: true,
-      isOpen: remove.isOpen,
     })
   }</div>`
 }

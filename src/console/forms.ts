@@ -9,6 +9,13 @@ export type Effect = Readonly<Record<string, Piece>>
 const effectList = (effect: Effect): Html =>
   html`<dl class="effect">${Object.entries(effect).map(([label, text]) => html`<dt>${label}</dt><dd>${text}</dd>`)}</dl>`
 
+/** What was typed into a form, and what is wrong with it. */
+export type Typed = Pick<Visit, 'form' | 'faults'>
+
+/** Returns what was typed into an action of the page; nothing where another one was posted. */
+export const typedFor = (visit: Visit | undefined, action: string | undefined): Typed =>
+  visit && visit.action === action ? visit : { form: new URLSearchParams(), faults: new Map() }
+
 export interface ActionForm {
   /** The text that opens the action (default: the text of the button). It ends in "…". */
   summary?: string
@@ -44,6 +51,10 @@ export const act = ({
 }: ActionForm): Html =>
   html`<details class="act${stops && ' stop'}"${isOpen && ' open'}><summary>${summary}</summary><form method="post" action="${to}"${id && html` id="${id}"`}><p>${about}</p>${fields}${effectList(effect)}<button class="${stops ? 'stop' : 'go'}">${button}</button>${buttons}</form></details>`
 
+/** Draws an action that is open again after it failed. */
+export const actOf = (visit: Visit, form: ActionForm): Html =>
+  act({ ...form, isOpen: typedFor(visit, form.to.split('/').at(-1)).faults.size > 0 || form.isOpen === true })
+
 export function notNow(...given: (string | false)[]): Html | undefined {
   const reasons = given.filter((reason) => reason !== false)
   return reasons.length === 0
@@ -77,7 +88,7 @@ export interface TextField {
 }
 
 /** Draws a field of one line, with the typed text and what is wrong with that text. */
-export function textField({ form, faults }: Pick<Visit, 'form' | 'faults'>, field: TextField): Html {
+export function textField({ form, faults }: Typed, field: TextField): Html {
   const {
     label,
     name,
@@ -97,10 +108,10 @@ export function textField({ form, faults }: Pick<Visit, 'form' | 'faults'>, fiel
   return html`<label for="${id}">${label}${input}</label>${about && html`<p class="small quiet">${about}</p>`}${fault && html`<p class="fault small" id="${id}-fault">${fault}</p>`}`
 }
 
-export const reasonField = (visit: Pick<Visit, 'form' | 'faults'>, at = ''): Html =>
+export const reasonField = (visit: Typed, at = ''): Html =>
   textField(visit, { label: 'Reason, for the audit log', name: 'reason', isRequired: true, at })
 
-export const maybeReasonField = (visit: Pick<Visit, 'form' | 'faults'>, at: string): Html =>
+export const maybeReasonField = (visit: Typed, at: string): Html =>
   textField(visit, { label: 'Reason, for the audit log (optional)', name: 'reason', maxLength: 500, at })
 
 export function maybeReason(form: URLSearchParams): { reason?: string } {
@@ -108,10 +119,14 @@ export function maybeReason(form: URLSearchParams): { reason?: string } {
   return reason ? { reason } : {}
 }
 
+/** Returns what was typed into some fields, without spaces at the ends. */
+export const textsIn = <const N extends string>(form: URLSearchParams, ...names: N[]) =>
+  Object.fromEntries(names.map((name) => [name, (form.get(name) ?? '').trim()])) as Record<N, string>
+
 export const hidden = (name: string, value: string): Html => html`<input type="hidden" name="${name}" value="${value}">`
 
 /** Prepares one of several forms with the same fields. The one that sent this name and value gets what was typed into it. */
-export function formOf(visit: Pick<Visit, 'form' | 'faults'>, name: string, value: string) {
+export function formOf(visit: Typed, name: string, value: string) {
   const typed = visit.form.get(name) === value ? visit : { form: new URLSearchParams(), faults: new Map() }
   return { typed, own: hidden(name, value), isOpen: typed.faults.size > 0 }
 }

@@ -5,7 +5,7 @@ import { hasLeft } from '../domain/store-order.ts'
 import type { AnswerOf } from '../http/api/table.ts'
 import { splitActor } from './audit.ts'
 import {
-  act,
+  actOf,
   formOf,
   forOperators,
   maybeReason,
@@ -13,6 +13,7 @@ import {
   reasonField,
   selectField,
   textField,
+  typedFor,
 } from './forms.ts'
 import { facts, section } from './lists.ts'
 import { mark } from './marks.ts'
@@ -74,18 +75,15 @@ export async function claimsOf(order: AnswerOf<'viewOrderHistory'>, visit: Visit
   )
   if (options.length === 0 && claims.length === 0) return false
   const here = orderPath(order)
-  const { typed, own, isOpen } = formOf(visit, 'deed', 'claim')
-  const chosen = typed.form.get('which') ?? ''
-  const which = { label: 'Key', name: 'which', options: options.length === 1 ? options : ['', ...options], chosen }
+  const which = { label: 'Key', name: 'which', options: options.length === 1 ? options : ['', ...options] }
   const note = { label: 'What is wrong with it, for the supplier', name: 'note', isRequired: true, maxLength: 500 }
-  const raise = act({
+  const raise = actOf(visit, {
     summary: 'Say that a key does not work…',
     to: `${here}/claim`,
     about: 'Raises a claim about a key that was delivered, and writes the message for the supplier, without the key.',
     effect: { Money: 'Nothing is bought.', Store: 'Hears nothing of it.', Undo: 'Refuse the claim.' },
-    fields: html`${own}${selectField({ ...which, isRequired: true })}${textField(typed, note)}`,
+    fields: html`${selectField({ ...which, chosen: typedFor(visit, 'claim').form.get('which') ?? '', isRequired: true })}${textField(typedFor(visit, 'claim'), note)}`,
     button: 'Raise the claim',
-    isOpen,
   })
   const shown = await Promise.all(claims.toReversed().map((claim) => claimOf(claim, here, visit)))
   const actions = forOperators('Claim, decide', visit, options.length > 0 && html`<div>${raise}</div>`)
@@ -106,7 +104,13 @@ async function claimOf(claim: Claim, here: string, visit: Visit): Promise<Html> 
     const { typed, own, isOpen } = formOf(visit, deed, `${number}`)
     const why = (deed === 'refuse' ? reasonField : maybeReasonField)(typed, `${deed}-${number}`)
     const key = deed === 'adopt' && keyField(typed.faults.get('key'))
-    return act({ ...form, to: `${here}/${deed}`, fields: html`${own}${key}${why}`, isOpen, stops: deed === 'refuse' })
+    return actOf(visit, {
+      ...form,
+      to: `${here}/${deed}`,
+      fields: html`${own}${key}${why}`,
+      isOpen,
+      stops: deed === 'refuse',
+    })
   })
   const all = facts([
     ['Key', html`key ${ordinal} of ${id(purchaseId)}, <bdi>${name ?? sku}</bdi>`],

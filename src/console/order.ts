@@ -10,6 +10,7 @@ import type { StatusView } from '../http/api/status.ts'
 import type { AnswerOf } from '../http/api/table.ts'
 import {
   act,
+  actOf,
   formOf,
   hidden,
   maybeReason,
@@ -18,6 +19,7 @@ import {
   notNow,
   reasonField,
   textField,
+  typedFor,
 } from './forms.ts'
 import { type Fact, facts, folded, notice, section, sectionHead, type Tab, tabs, timeline } from './lists.ts'
 import { live } from './live.ts'
@@ -367,12 +369,11 @@ function wholeOf(order: OrderHistoryView, store: string, { visit, waits }: Aroun
   const waiting = order.updates.filter(({ state }) => state !== 'done')
   const keys = order.lines.flatMap((line) => line.keys)
   const canAct = role !== 'viewer'
-  const [resend, cancel] = [formOf(visit, 'deed', 'resend'), formOf(visit, 'deed', 'cancel')]
   const actions = canAct
     ? [
         ...waits.map((item) => agreement(item, order, store, visit)),
         order.resendRefusal === null &&
-          act({
+          actOf(visit, {
             summary: 'Send the keys to the customer again…',
             to: `${here}/resend`,
             about: `Has ${store} send the customer the same keys again: those that were handed over, and no others.`,
@@ -381,11 +382,10 @@ function wholeOf(order: OrderHistoryView, store: string, { visit, waits }: Aroun
               Store: 'Writes to the customer once more.',
               Undo: 'A mail cannot be called back.',
             },
-            fields: html`${resend.own}${maybeReasonField(resend.typed, 'resend')}`,
-            isOpen: resend.isOpen,
+            fields: html`${maybeReasonField(typedFor(visit, 'resend'), 'resend')}`,
             button: `Send ${counted(keys.filter(({ handedOverAt }) => handedOverAt !== null).length, 'key')} again`,
           }),
-        order.keysPage?.withdrawnAt === null && withdrawForm(order, formOf(visit, 'deed', 'withdraw')),
+        order.keysPage?.withdrawnAt === null && withdrawForm(order, visit),
         ...waiting.slice(0, UPDATES_SHOWN).map((update) =>
           act({
             summary: `Send ${update.type} again…`,
@@ -401,7 +401,7 @@ function wholeOf(order: OrderHistoryView, store: string, { visit, waits }: Aroun
           }),
         ),
         moving.length > 0 &&
-          act({
+          actOf(visit, {
             summary: 'Cancel what is not bought…',
             to: `${here}/cancel`,
             about: `Ends what was never sent. ${sent.length > 0 ? `${counted(sent.length, 'purchase')} may be bought already: keys that come wait for a decision.` : 'Nothing of it was sent yet.'}`,
@@ -413,8 +413,7 @@ function wholeOf(order: OrderHistoryView, store: string, { visit, waits }: Aroun
               Store: html`Is notified with <code>line.failed</code>; refund the customer there. Keys that it has stay with it.`,
               Undo: 'No, but each purchase can be retried.',
             },
-            fields: html`${cancel.own}${maybeReasonField(cancel.typed, 'cancel')}`,
-            isOpen: cancel.isOpen,
+            fields: html`${maybeReasonField(typedFor(visit, 'cancel'), 'cancel')}`,
             button: `Cancel order ${order.reference}`,
             stops: true,
           }),
@@ -487,16 +486,15 @@ function agreement(item: WaitingItem, order: OrderHistoryView, store: string, vi
 
 const UPDATES_SHOWN = 5
 
-const withdrawForm = (order: OrderHistoryView, { own, typed, isOpen }: ReturnType<typeof formOf>): Html =>
-  act({
+const withdrawForm = (order: OrderHistoryView, visit: Visit): Html =>
+  actOf(visit, {
     summary: 'Withdraw the page of keys…',
     to: `${orderPath(order)}/withdraw-keys`,
     about:
       'The page opens no key any more, and says so to the customer. What was opened there stays known to the customer.',
     effect: { Money: 'Nothing is spent or given back.', Store: 'Hears nothing of it.', Undo: 'None.' },
-    fields: html`${own}${reasonField(typed, 'withdraw')}`,
+    fields: html`${reasonField(typedFor(visit, 'withdraw-keys'), 'withdraw')}`,
     button: `Withdraw the page of order ${order.reference}`,
-    isOpen,
     stops: true,
   })
 

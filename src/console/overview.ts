@@ -11,7 +11,7 @@ import { waysIntoReview } from '../domain/purchase.ts'
 import type { StatusView } from '../http/api/status.ts'
 import type { AnswerOf, ItemOf } from '../http/api/table.ts'
 import { alertNote } from './alerts.ts'
-import { act, reasonField } from './forms.ts'
+import { act, actOf, reasonField } from './forms.ts'
 import { healthOf, untakenOrders, WARN_DAYS } from './health.ts'
 import { buyingMark } from './layout.ts'
 import { type Duty, duties, facts, figures, sectionHead, type Tab, tabs } from './lists.ts'
@@ -248,7 +248,7 @@ async function buyingActions(visit: Visit): Promise<Html | undefined> {
   const { freeze, supplier, counts } = await visit.status()
   if (visit.caller.role === 'viewer') return html`<p class="small quiet">Freezing needs the role operator.</p>`
   if (!freeze) {
-    return act({
+    return actOf(visit, {
       summary: 'Freeze buying…',
       to: '/overview/freeze',
       about: 'Stops all buying for every store at once.',
@@ -257,10 +257,9 @@ async function buyingActions(visit: Visit): Promise<Html | undefined> {
         Stores: 'Orders are still accepted, and wait. Keys that came are still handed over.',
         Undo: 'Unfreeze at any time; what waited then goes out.',
       },
-      fields: reasonField(visit),
+      fields: html`${reasonField(visit)}`,
       button: 'Freeze buying now',
       stops: true,
-      isOpen: visit.faults.has('reason'),
     })
   }
   const causes = freeze.causes.map(

@@ -87,6 +87,8 @@ export interface Visit {
   /** Pieces of the path, decoded. */
   path: Record<string, string>
   query: URLSearchParams
+  /** The action that was posted: the last piece of its path. */
+  action?: string | undefined
   /** What a person typed into an action. After a failure, the page of the action shows the text again. */
   form: URLSearchParams
   /** What is wrong with what was typed, by the name of the field. */

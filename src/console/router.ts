@@ -88,10 +88,11 @@ export function consoleRouter(parts: RouterParts): Router {
   /** Sends the page of an action that failed, with what the person typed and what is wrong with the typed values. */
   async function sendFailed(response: Response, visit: Visit, page: Page, thrown: unknown): Promise<void> {
     const { status, message, fields = [] } = errorOf(thrown, log, response.get('x-request-id'))
-    const faults = new Map(fields.map((fault) => [fault.field, sentenceOf(fault.message)]))
+    const placed = fields.map((fault) => ({ ...fault, field: fieldIn(visit.form, fault.field) }))
+    const faults = new Map(placed.map((fault) => [fault.field, sentenceOf(fault.message)]))
     // A field that the form does not have is said at the top.
-    const others = fields.filter(({ field, message: why }) => !visit.form.has(field) && !message.includes(why))
-    const isBeside = others.length === 0 && fields.some(({ field }) => visit.form.has(field))
+    const others = placed.filter(({ field, message: why }) => !visit.form.has(field) && !message.includes(why))
+    const isBeside = others.length === 0 && placed.some(({ field }) => visit.form.has(field))
     const said = isBeside ? 'Something in the form is not right. It is said beside the field.' : sentenceOf(message)
     const text = [said, ...others.map((fault) => sentenceOf(fault.message))].join(' ')
     const shown = await page.show({ ...visit, faults }).catch(() => undefined)
@@ -227,6 +228,7 @@ function openVisits({ access, monotonic, operations }: RouterParts) {
         caller,
         path: request.params as Record<string, string>,
         query: new URL(request.url, 'http://console').searchParams,
+        action: form && request.path.split('/').at(-1),
         form: form ?? new URLSearchParams(),
         faults: new Map(),
         now: access.now(),
@@ -347,6 +349,13 @@ type Values = Record<string, string | null | undefined>
 /** Makes a missing value an empty text. So a form that was posted without an id asks for an id that does not exist. */
 const filledIn = (values: Values): Record<string, string> =>
   Object.fromEntries(Object.entries(values).map(([name, value]) => [name, value ?? '']))
+
+/** Returns the field of a form that a fault is about: of `stores.0.pricing.markup.percent` the last pieces, or one of them. */
+function fieldIn(form: URLSearchParams, named: string): string {
+  const pieces = named.split('.')
+  const ends = pieces.map((_, index) => pieces.slice(index).join('.'))
+  return [...ends, ...pieces].find((one) => form.has(one)) ?? named
+}
 
 const given = (values: Values): Record<string, string> =>
   Object.fromEntries(Object.entries(values).flatMap(([name, value]) => (value ? [[name, value]] : [])))

@@ -1,14 +1,29 @@
 /** The set-up of a shop: five steps on one page, each tested when it is posted, and each kept by itself. */
 
 import { counted, grouped } from '../domain/figures.ts'
-import { type Html, html } from '../domain/html.ts'
+import { type Html, html, type Piece } from '../domain/html.ts'
+import { parsePercent } from '../domain/pricing-rules.ts'
 import { Failure } from '../errors.ts'
+import { WHY } from '../http/api/set-up.ts'
 import type { AnswerOf } from '../http/api/table.ts'
-import { act, formOf, hidden, needsRole, notNow, selectField, textField } from './forms.ts'
+import { invalidField } from '../http/input.ts'
+import {
+  actOf,
+  formOf,
+  hidden,
+  needsRole,
+  notNow,
+  selectField,
+  type Typed,
+  textField,
+  textsIn,
+  typedFor,
+} from './forms.ts'
 import { facts, figures, section } from './lists.ts'
 import { live } from './live.ts'
 import { mark } from './marks.ts'
 import { byAdmin, done, type Notice, type Page, type Shown, type Visit } from './page.ts'
+import { editSettings, editStore } from './settings.ts'
 import { findingsTable } from './stores.ts'
 import { table } from './tables.ts'
 import { clockTag, money, sentenceOf } from './words.ts'
@@ -16,13 +31,20 @@ import { clockTag, money, sentenceOf } from './words.ts'
 type SetUpView = AnswerOf<'viewSetUp'>
 type TestedView = AnswerOf<'trySupplier'>
 type AddedView = AnswerOf<'addStore'>
-type ChosenView = AnswerOf<'chooseProducts'>
+type CountedView = AnswerOf<'countProducts'>
+type Settings = AnswerOf<'viewSettingsDocument'>['document']
+
+/** How far the set-up is, and the settings of its store. */
+interface State extends SetUpView {
+  own: Settings['stores'][number] | undefined
+  caps: Settings['spendCaps']
+}
 
 /** What an action has found, for the page that follows it. */
 interface Found {
   supplier?: TestedView
   store?: AddedView
-  chosen?: ChosenView
+  counts?: CountedView
 }
 
 const later = [
@@ -41,8 +63,7 @@ export const setUpPage: Page = {
   actions: {
     'test-supplier': byAdmin(async (visit) => {
       const { form } = await mine(visit)
-      const apiKey = (form.get('apiKey') ?? '').trim()
-      const body = { baseUrl: form.get('baseUrl'), dialect: form.get('dialect'), apiKey }
+      const body = textsIn(form, 'baseUrl', 'dialect', 'apiKey')
       return shown(visit, { supplier: await visit.call('trySupplier', { body }) })
     }),
     found: byAdmin(async (visit) => {
@@ -51,10 +72,8 @@ export const setUpPage: Page = {
     }),
     'add-store': byAdmin(async (visit) => {
       const { form, call } = await mine(visit)
-      const [name, address, key, secret] = ['name', 'address', 'key', 'secret'].map((field) =>
-        (form.get(field) ?? '').trim(),
-      )
-      const body = { kind: form.get('kind'), name, address, ...(key && { key }), ...(secret && { secret }) }
+      const { kind, name, address, key, secret } = textsIn(form, 'kind', 'name', 'address', 'key', 'secret')
+      const body = { kind, name, address, ...(key && { key }), ...(secret && { secret }) }
       const store = await call('addStore', { body })
       if (store.store === null) return shown(visit, { store })
       if (store.token !== null) return { title: 'Your backend', main: backendPart(store, await call('viewSettings')) }
@@ -70,39 +89,42 @@ export const setUpPage: Page = {
     }),
     products: byAdmin(async (visit) => {
       const { form, call } = await mine(visit)
-      const text = (name: string) => (form.get(name) ?? '').trim() || null
-      const categories = form.getAll('category')
-      const keep = form.get('do') === 'keep'
-      const filter = {
-        text: text('text'),
-        costMin: text('costMin'),
-        costMax: text('costMax'),
-        inStockOnly: form.has('inStockOnly'),
-      }
-      const body = { ...filter, categories: categories.length === 0 ? null : categories, create: text('create'), keep }
-      const chosen = await call('chooseProducts', { path: { store: form.get('store') }, body })
-      if (!keep) return shown(visit, { chosen })
-      return done('Kept', `${grouped(chosen.chosen)} of ${grouped(chosen.offered)} products are chosen.`)
+      const store = form.get('store') ?? ''
+      const listings = filterIn(form)
+      const counts = await call('countProducts', { path: { store }, body: { listings } })
+      if (form.get('do') !== 'keep') return shown(visit, { counts })
+      if (counts.chosen === 0)
+        throw invalidField('text', `none of ${counts.offered} products is left: choose less strictly`)
+      const create = form.has('create') && { create: form.get('create') || null }
+      await editStore(visit, store, WHY.products, () => ({ listings, ...create }))
+      return done('Kept', `${grouped(counts.chosen)} of ${grouped(counts.offered)} products are chosen.`)
     }),
     prices: byAdmin(async (visit) => {
-      const { form, call } = await mine(visit)
-      const ending = form.get('ending') || null
-      const body = { markup: form.get('markup'), margin: form.get('margin'), ending }
-      await call('choosePrices', { path: { store: form.get('store') }, body })
-      return done(
-        'Kept',
-        `Prices are the cost plus ${form.get('markup')} %${ending === null ? '' : `, and end in ${ending}`}.`,
-      )
+      const { form } = await mine(visit)
+      const { store, markup, margin, endings } = textsIn(form, 'store', 'markup', 'margin', 'endings')
+      const [adds, least] = [parsePercent(markup), parsePercent(margin)]
+      if (adds !== undefined && least !== undefined && adds < least) {
+        const message = `is below the floor of ${margin} %: every price would be the floor. Raise it, or lower the floor`
+        throw invalidField('markup', message)
+      }
+      await editStore(visit, store, WHY.prices, ({ pricing }) => ({
+        pricing: {
+          ...pricing,
+          markup: { ...pricing.markup, percent: markup },
+          margin: { ...pricing.margin, percent: margin },
+          rounding: { ...pricing.rounding, step: null, endings: endings === '' ? null : [endings] },
+        },
+      }))
+      return done('Kept', `Prices are the cost plus ${markup} %${endings ? `, and end in ${endings}` : ''}.`)
     }),
     guards: byAdmin(async (visit) => {
       const { form, call } = await mine(visit)
-      const text = (name: string) => (form.get(name) ?? '').trim()
-      const to = text('to') || null
-      const body = { day: text('day'), order: text('order'), kind: form.get('kind'), address: text('address'), to }
-      const { sent, detail, ms } = await call('guardSelling', { body })
-      if (sent) return done('Kept', `A test alert was sent in ${ms} ms. Look whether it has arrived.`)
-      const message = `the test alert was not sent: ${detail ?? 'no answer'}. Correct the address, then try again`
-      throw new Failure('invalid', message, { fields: [{ field: 'address', message }] })
+      const { kind, address, to, day, order } = textsIn(form, 'kind', 'address', 'to', 'day', 'order')
+      const mail = kind === 'email' && { from: to, to: [to] }
+      const body = { kind, address, ...mail, test: true, reason: 'set-up: who is alerted' }
+      await call('putAlertChannel', { path: { channel: 'owner' }, body })
+      await editSettings(visit, WHY.guards, ({ spendCaps }) => ({ spendCaps: { ...spendCaps, day, order } }))
+      return done('Kept', 'A test alert was sent. Look whether it has arrived.')
     }),
     'dry-run': byAdmin(async (visit) => {
       await (await mine(visit)).call('startDryRun')
@@ -111,7 +133,7 @@ export const setUpPage: Page = {
     start: byAdmin(async (visit) => {
       const { form, call } = await mine(visit)
       const buy = form.get('do') !== 'listings'
-      await call('startSelling', { body: { buy, keyBegins: (form.get('keyBegins') ?? '').trim() } })
+      await call('startSelling', { body: { buy, ...textsIn(form, 'keyBegins') } })
       return buy
         ? done(
             'Started',
@@ -129,6 +151,17 @@ export const setUpPage: Page = {
   },
 }
 
+/** The products that a form chooses, as in the configuration. */
+function filterIn(form: URLSearchParams) {
+  const { text, costMin, costMax } = textsIn(form, 'text', 'costMin', 'costMax')
+  return {
+    mode: 'all' as const,
+    categories: form.has('category') ? form.getAll('category') : null,
+    ...{ text: text || null, costMin: costMin || null, costMax: costMax || null },
+    inStockOnly: form.has('inStockOnly'),
+  }
+}
+
 /** @throws Failure `conflict` where another person is at the set-up */
 async function mine(visit: Visit): Promise<Visit> {
   const setUp = await visit.call('viewSetUp')
@@ -140,7 +173,9 @@ const takenBy = ({ by, phase }: SetUpView): string =>
   `${by} is at the set-up, and one person does it. ${phase === 'first_run' ? 'It is free again ten minutes after their last step' : `A link from quayside console --name ${by} goes on in their name`}`
 
 async function shown(visit: Visit, found: Found = {}): Promise<Shown> {
-  const setUp = await visit.call('viewSetUp')
+  const [view, { document }] = await Promise.all([visit.call('viewSetUp'), visit.call('viewSettingsDocument')])
+  const own = document.stores.find(({ id }) => id === view.store?.id)
+  const setUp: State = { ...view, own, caps: document.spendCaps }
   const passed = setUp.done.filter((one) => one !== 'guards').length
   const here = Math.min(passed, 4)
   const isTaken = setUp.by !== null && setUp.by !== visit.caller.name
@@ -297,136 +332,125 @@ ${facts([
 
 /* 3. Products */
 
-async function productsStep(visit: Visit, setUp: SetUpView, found: Found): Promise<Html | undefined> {
-  const { store, supplier } = setUp
-  if (!store) return undefined
-  const { typed, own } = formOf(visit, 'step', 'products')
-  const before = setUp.filter ?? {}
-  const path = { store: store.id }
-  const counts =
-    found.chosen ?? (await visit.call('chooseProducts', { path, body: { keep: false } }).catch(() => undefined))
-  const isTyped = typed.form.size > 0
-  const of = (name: string) => String((isTyped ? typed.form.get(name) : before[name]) ?? '')
-  const chosen = new Set(isTyped ? typed.form.getAll('category') : ((before.categories as string[] | null) ?? []))
-  const known = (counts?.categories ?? []).flatMap(({ category }) => category ?? [])
-  const amount = { isDecimal: true, isShort: true, maxLength: 20 }
-  const form = html`<form class="stack" method="post" action="/setup/products">${own}${hidden('store', store.id)}
-<fieldset><legend class="small">Categories; tick none to sell all of them</legend>${[
-    ...new Set([...known.slice(0, 30), ...chosen]),
-  ].map(
-    (name, index) =>
-      html`<label for="f-category-${index}"><input type="checkbox" id="f-category-${index}" name="category" value="${name}"${chosen.has(name) && ' checked'}> <span>${name}</span></label>`,
-  )}</fieldset>
-${textField(typed, { label: 'Name or SKU contains', name: 'text', value: of('text') })}
-${textField(typed, { label: `Cost from, ${supplier?.currency}`, name: 'costMin', value: of('costMin'), ...amount })}
-${textField(typed, { label: `Cost up to, ${supplier?.currency}`, name: 'costMax', value: of('costMax'), ...amount })}
-<label for="f-stock"><input type="checkbox" id="f-stock" name="inStockOnly"${(isTyped ? typed.form.has('inStockOnly') : before.inStockOnly === true) && ' checked'}> <span>In stock only</span></label>
-${
-  store.isShop &&
-  selectField({
-    label: 'Products that your shop lacks',
-    name: 'create',
-    options: [
-      ['', 'leave them out'],
-      ['draft', 'make drafts, which you publish yourself'],
-      ['publish', 'put them on sale'],
+/** What becomes of a product that a shop lacks. */
+const ways = [
+  ['', 'leave them out'],
+  ['draft', 'make drafts, which you publish yourself'],
+  ['publish', 'put them on sale'],
+] as const
+
+async function productsStep(visit: Visit, setUp: State, found: Found): Promise<Html | undefined> {
+  const { store, supplier, own } = setUp
+  if (!store || !own) return undefined
+  const { listings } = own
+  const before: Record<string, unknown> = { ...listings, create: 'create' in own ? own.create : null }
+  const counts = found.counts ?? (await visit.call('countProducts', { path: { store: store.id }, body: { listings } }))
+  const fields = ({ form, faults }: Typed) => {
+    const isTyped = form.size > 0
+    const chosen = new Set(isTyped ? form.getAll('category') : listings.categories)
+    const names = new Set([...counts.categories.slice(0, 30).flatMap(({ category }) => category ?? []), ...chosen])
+    const text = (label: string, name: string, more: object = {}) =>
+      textField({ form, faults }, { label, name, value: String(before[name] ?? ''), ...more })
+    const amount = { isDecimal: true, isShort: true, maxLength: 20 }
+    const box = (name: string, value: string, label: string, isOn: boolean) =>
+      html`<label><input type="checkbox" name="${name}" value="${value}"${isOn && ' checked'}> <span>${label}</span></label>`
+    return html`<fieldset><legend class="small">Categories; tick none to sell all of them</legend>${[...names].map((name) => box('category', name, name, chosen.has(name)))}</fieldset>
+${text('Name or SKU contains', 'text')}${text(`Cost from, ${supplier?.currency}`, 'costMin', amount)}${text(`Cost up to, ${supplier?.currency}`, 'costMax', amount)}
+${box('inStockOnly', 'on', 'In stock only', isTyped ? form.has('inStockOnly') : listings.inStockOnly)}
+${store.isShop && selectField({ label: 'Products that your shop lacks', name: 'create', options: ways, chosen: String((isTyped ? form.get('create') : before.create) ?? '') })}`
+  }
+  const byCategory = table<CountedView['categories'][number]>({
+    caption: 'Products by category',
+    rows: counts.categories.slice(0, 12),
+    columns: [
+      ['Category', ({ category }) => category ?? 'without one'],
+      ['Offered', ({ offered }) => grouped(offered), 'number'],
+      ['Chosen', (row) => grouped(row.chosen), 'number'],
+      ['In stock', ({ inStock }) => grouped(inStock), 'number'],
     ],
-    chosen: of('create'),
+    isPairs: true,
   })
-}
-<p><button class="go" name="do" value="keep">Use these products</button> <button name="do" value="count">Count again</button></p></form>`
-  const byCategory =
-    counts &&
-    table<ChosenView['categories'][number]>({
-      caption: 'Products by category',
-      rows: counts.categories.slice(0, 12),
-      columns: [
-        ['Category', ({ category }) => category ?? 'without one'],
-        ['Offered', ({ offered }) => grouped(offered), 'number'],
-        ['Chosen', (row) => grouped(row.chosen), 'number'],
-        ['In stock', ({ inStock }) => grouped(inStock), 'number'],
-      ],
-      isPairs: true,
-    })
-  return changeable(
+  const shownCounts = html`<p>${grouped(counts.chosen)} of ${grouped(counts.offered)} products are chosen, ${grouped(counts.inStock)} of them in stock.</p>`
+  const reading = html`<p class="quiet">The catalogue is being read. <a href="/setup">Look again</a>.</p>`
+  const buttons = html`<button class="go" name="do" value="keep">Use these products</button> <button name="do" value="count">Count again</button>`
+  return formStep(
+    visit,
     setUp,
     'products',
-    'Change the products…',
-    counts
-      ? html`<p>${grouped(counts.chosen)} of ${grouped(counts.offered)} products are chosen, ${grouped(counts.inStock)} of them in stock.</p>`
-      : html`<p class="quiet">The catalogue is being read, or no product passes. <a href="/setup">Look again</a>.</p>`,
-    html`${byCategory}${form}`,
-    isTyped,
+    counts.offered > 0 ? shownCounts : reading,
+    fields,
+    buttons,
+    counts.offered > 0 && byCategory,
   )
 }
 
 /* 4. Prices */
 
-async function pricesStep(visit: Visit, setUp: SetUpView): Promise<Html | undefined> {
-  const { store, pricing } = setUp
-  if (!store) return undefined
-  const { typed, own } = formOf(visit, 'step', 'prices')
-  const part = (name: string) => (pricing?.[name] ?? {}) as Record<string, unknown>
-  const [markup, margin] = [String(part('markup').percent), String(part('margin').percent)]
-  const [ending = ''] = (part('rounding').endings as string[] | null) ?? []
+const usualEndings = ['.99', '.95', '.90', '.00']
+
+async function pricesStep(visit: Visit, setUp: State): Promise<Html | undefined> {
+  if (!setUp.own) return undefined
+  const { markup, margin, rounding } = setUp.own.pricing
+  const [ending = ''] = rounding.endings ?? []
   const percent = { isDecimal: true, isShort: true, isRequired: true, maxLength: 10 }
-  const form = html`<form class="stack" method="post" action="/setup/prices">${own}${hidden('store', store.id)}
-${textField(typed, { label: 'Markup on the cost, %', name: 'markup', value: markup, ...percent })}
-${textField(typed, { label: 'Never below the cost plus, %', name: 'margin', value: margin, ...percent })}
-${selectField({ label: 'Prices end in', name: 'ending', options: [['', 'as computed'], '.99', '.95', '.90', '.00', ...(['', '.99', '.95', '.90', '.00'].includes(ending) ? [] : [ending])], chosen: typed.form.get('ending') ?? ending })}
-<p><button class="go">Use these prices</button></p></form>`
-  const text = html`<p>Cost plus ${markup} %, at least ${margin} % above the cost${ending !== '' && `, ending in ${ending}`}.</p>`
-  return changeable(setUp, 'prices', 'Change the prices…', text, form, typed.form.size > 0)
+  const options = [['', 'as computed'], ...new Set([...usualEndings, ...(rounding.endings ?? [])])] as const
+  const text = html`<p>Cost plus ${markup.percent} %, at least ${margin.percent} % above the cost${ending !== '' && `, ending in ${ending}`}.</p>`
+  const fields = (
+    typed: Typed,
+  ) => html`${textField(typed, { label: 'Markup on the cost, %', name: 'markup', value: markup.percent, ...percent })}
+${textField(typed, { label: 'Never below the cost plus, %', name: 'margin', value: margin.percent, ...percent })}
+${selectField({ label: 'Prices end in', name: 'endings', options, chosen: typed.form.get('endings') ?? ending })}`
+  return formStep(visit, setUp, 'prices', text, fields, html`<button class="go">Use these prices</button>`)
 }
 
-/** Shows a step that is done with its form behind a click, and another one with its form open. */
-const changeable = (
-  setUp: SetUpView,
-  step: SetUpView['done'][number],
-  summary: string,
+/** Draws a step that is a form. Once the step is done, its form is behind a click. */
+function formStep(
+  visit: Visit,
+  { done: steps, store }: State,
+  step: 'products' | 'prices' | 'guards',
   text: Html,
-  form: Html,
-  isOpen: boolean,
-): Html =>
-  setUp.done.includes(step)
-    ? html`${text}<details class="act"${isOpen && ' open'}><summary>${summary}</summary><div>${form}</div></details>`
-    : html`${text}${form}`
+  fields: (typed: Typed) => Piece,
+  buttons: Html,
+  above?: Piece,
+): Html {
+  const typed = typedFor(visit, step)
+  const form = html`${above}<form class="stack" method="post" action="/setup/${step}">${hidden('store', store?.id ?? '')}
+${fields(typed)}
+<p>${buttons}</p></form>`
+  if (!steps.includes(step)) return html`${text}${form}`
+  return html`${text}<details class="act"${typed.form.size > 0 && ' open'}><summary>Change ${step === 'guards' ? 'the caps and the alerts' : `the ${step}`}…</summary><div>${form}</div></details>`
+}
 
 /* 5. Go live */
 
-async function liveStep(visit: Visit, setUp: SetUpView): Promise<Html> {
-  const { done: steps, caps, alertsTo, supplier } = setUp
-  const text = html`<p>At most ${money(caps.day, supplier?.currency)} a day and ${money(caps.order, supplier?.currency)} an order. ${alertsTo === null ? 'No alert is sent.' : `Alerts go out by ${alertsTo}.`}</p>`
-  const isGuarded = steps.includes('guards')
-  const guards = html`<h3>Caps and alerts</h3>${changeable(setUp, 'guards', 'Change the caps and the alerts…', isGuarded ? text : html`<p class="quiet">Orders above a cap wait for you. A test alert is sent when you save.</p>`, guardForm(visit, setUp), formOf(visit, 'step', 'guards').typed.form.size > 0)}`
-  return html`${guards}${isGuarded && (await startPart(visit, setUp))}`
-}
+const channelKinds = [
+  ['webhook', 'a webhook of your own'],
+  ['slack', 'Slack, or a chat like it'],
+  ['email', 'a mail address'],
+] as const
 
-function guardForm(visit: Visit, { caps, supplier }: SetUpView): Html {
-  const { typed, own } = formOf(visit, 'step', 'guards')
-  const currency = supplier?.currency
+async function liveStep(visit: Visit, setUp: State): Promise<Html> {
+  const { done: steps, caps, alertsTo, supplier } = setUp
+  const isGuarded = steps.includes('guards')
   const amount = { isDecimal: true, isShort: true, isRequired: true, maxLength: 20 }
-  return html`<form class="stack" method="post" action="/setup/guards">${own}
-${textField(typed, { label: `Spend at most in a day, ${currency}`, name: 'day', value: caps.day ?? '', ...amount })}
-${textField(typed, { label: `Spend at most on one order, ${currency}`, name: 'order', value: caps.order ?? '', ...amount })}
-${selectField({
-  label: 'Alerts go to',
-  name: 'kind',
-  options: [
-    ['webhook', 'a webhook of your own'],
-    ['slack', 'Slack, or a chat like it'],
-    ['email', 'a mail address'],
-  ],
-  chosen: typed.form.get('kind') ?? 'webhook',
-})}
+  const text = isGuarded
+    ? html`<p>At most ${money(caps.day, supplier?.currency)} a day and ${money(caps.order, supplier?.currency)} an order. ${alertsTo === null ? 'No alert is sent.' : `Alerts go out by ${alertsTo}.`}</p>`
+    : html`<p class="quiet">Orders above a cap wait for you. A test alert is sent when you save.</p>`
+  const fields = (
+    typed: Typed,
+  ) => html`${textField(typed, { label: `Spend at most in a day, ${supplier?.currency}`, name: 'day', value: caps.day ?? '', ...amount })}
+${textField(typed, { label: `Spend at most on one order, ${supplier?.currency}`, name: 'order', value: caps.order ?? '', ...amount })}
+${selectField({ label: 'Alerts go to', name: 'kind', options: channelKinds, chosen: typed.form.get('kind') ?? 'webhook' })}
 ${textField(typed, { label: 'Address that they are sent to', name: 'address', isRequired: true, maxLength: 500, about: 'Of mail: that of the mail server, such as smtps://me:secret@mail.example. It is kept sealed.' })}
-${textField(typed, { label: 'Mail address of who is alerted (mail only)', name: 'to' })}
-<p><button class="go">Save, and send a test alert</button></p></form>`
+${textField(typed, { label: 'Mail address of who is alerted (mail only)', name: 'to' })}`
+  const save = html`<button class="go">Save, and send a test alert</button>`
+  const guards = formStep(visit, setUp, 'guards', text, fields, save)
+  return html`<h3>Caps and alerts</h3>${guards}${isGuarded && (await startPart(visit, setUp))}`
 }
 
 type DryRunView = AnswerOf<'viewDryRun'>['run']
 
-async function startPart(visit: Visit, setUp: SetUpView): Promise<Html> {
+async function startPart(visit: Visit, setUp: State): Promise<Html> {
   const { run } = await visit.call('viewDryRun')
   const isRunning = run?.state === 'running'
   const dry = html`<h3>What would change</h3>
@@ -451,15 +475,14 @@ function dryState(run: DryRunView, now: number): Html {
 <p class="small"><a href="/syncs/dry-run">Read all of it</a>. It ended ${run.endedAt && clockTag(run.endedAt, now)}.</p>`
 }
 
-function startForm(visit: Visit, { phase, keyFile, caps, supplier }: SetUpView): Html | undefined {
+function startForm(visit: Visit, { phase, keyFile, caps, supplier }: State): Html | undefined {
   if (phase === 'done') return undefined
-  const { typed, own } = formOf(visit, 'step', 'start')
-  return act({
+  return actOf(visit, {
     summary: 'Keep the key, then start…',
     to: '/setup/start',
     isOpen: true,
     about: html`Without the key-encryption key nothing opens the database or its backups, and all is lost. It is in <code>${keyFile}</code>. Keep a copy elsewhere, such as in a password manager, and type its first four characters from that copy.`,
-    fields: html`${own}${textField(typed, { label: 'The first four characters of the key', name: 'keyBegins', isRequired: true, isShort: true, maxLength: 44 })}`,
+    fields: html`${textField(typedFor(visit, 'start'), { label: 'The first four characters of the key', name: 'keyBegins', isRequired: true, isShort: true, maxLength: 44 })}`,
     effect: {
       Money: `Quayside buys for each paid order from now on: at most ${money(caps.day, supplier?.currency)} a day, ${money(caps.order, supplier?.currency)} an order.`,
       Shop: 'The products above get their prices and their stock.',

@@ -3,7 +3,7 @@
 import { counted } from '../domain/figures.ts'
 import { type Html, html, type Piece } from '../domain/html.ts'
 import type { AnswerOf, ItemOf } from '../http/api/table.ts'
-import { act, hidden, needsRole, notNow, reasonField, selectField, textField } from './forms.ts'
+import { actOf, hidden, needsRole, notNow, reasonField, selectField, textField, textsIn, typedFor } from './forms.ts'
 import { notice, section } from './lists.ts'
 import { mark } from './marks.ts'
 import { byAdmin, byOperator, done, type Page, type Visit } from './page.ts'
@@ -12,6 +12,7 @@ import { type Column, table } from './tables.ts'
 import { ago, clockTag, type StoreNames, storeName, storeNames } from './words.ts'
 
 type SettingsView = AnswerOf<'viewSettings'>
+type Document = AnswerOf<'viewSettingsDocument'>['document']
 type TokenView = ItemOf<'listTokens'>
 
 export const settingsPage: Page = {
@@ -38,17 +39,15 @@ export const settingsPage: Page = {
       return done('Rotated', text)
     }),
     'rotate-api-key': byAdmin(async ({ call, form }) => {
-      const apiKey = (form.get('apiKey') ?? '').trim()
-      await call('rotateApiKey', { body: { apiKey, reason: form.get('reason') } })
+      await call('rotateApiKey', { body: textsIn(form, 'apiKey', 'reason') })
       return done(
         'Rotated',
         'The supplier took the new API key, and Quayside uses it. Revoke the one before at the supplier.',
       )
     }),
     change: byAdmin(async ({ call, form }) => {
-      const name = (form.get('name') ?? '').trim()
       const value = form.has('default') ? null : (form.get('value') ?? '')
-      const body = { name, value, reason: form.get('reason') }
+      const body = { ...textsIn(form, 'name', 'reason'), value }
       const { revision, changes } = await call('changeSetting', { version: form.get('revision') ?? '', body })
       const [one] = changes
       const said = one
@@ -62,15 +61,9 @@ export const settingsPage: Page = {
     }),
     'create-token': byAdmin(async (visit) => {
       const { form } = visit
-      const role = form.get('role') ?? ''
-      const days = (form.get('expiresInDays') ?? '').trim()
-      const made = await visit.call('createToken', {
-        body: {
-          name: form.get('name') ?? '',
-          role,
-          ...(days !== '' && { expiresInDays: /^\d+$/.test(days) ? Number(days) : days }),
-        },
-      })
+      const { expiresInDays: days, ...whose } = textsIn(form, 'name', 'role', 'expiresInDays')
+      const expires = days !== '' && { expiresInDays: /^\d+$/.test(days) ? Number(days) : days }
+      const made = await visit.call('createToken', { body: { ...whose, ...expires } })
       const main = await settingsMain({ ...visit, form: new URLSearchParams() }, tokenMade(made))
       return { title: 'New token', main }
     }),
@@ -110,6 +103,21 @@ const homeText = ({ home, file }: SettingsView): Html =>
     ? html`<span class="quiet">They are lines of <code>${file}</code>: change the file, then restart. <code>quayside settings adopt</code> moves them here.</span>`
     : html`<span class="quiet">A change is tried, then in force at once. What belongs to this process is in <code>${file}</code>.</span>`
 
+/** Edits the settings in force, and applies the result. @throws Failure as `applySettings` does */
+export async function editSettings({ call }: Visit, reason: string, edit: (document: Document) => Partial<Document>) {
+  const { document, revision } = await call('viewSettingsDocument')
+  const body = { document: { ...document, ...edit(document) }, reason }
+  return call('applySettings', { version: String(revision), body })
+}
+
+type StoreSettings = Document['stores'][number]
+
+/** Edits one store of the settings in force. @throws Failure as `applySettings` does */
+export const editStore = (visit: Visit, id: string, reason: string, edit: (store: StoreSettings) => object) =>
+  editSettings(visit, reason, ({ stores }) => ({
+    stores: stores.map((one) => (one.id === id ? { ...one, ...edit(one) } : one)),
+  }))
+
 /** The newest revisions, and what undoes the newest one. */
 function revisionsPart(visit: Visit, revisions: readonly ItemOf<'listSettingsRevisions'>[]): Html {
   const [newest] = revisions
@@ -134,7 +142,7 @@ function revisionsPart(visit: Visit, revisions: readonly ItemOf<'listSettingsRev
       visit.caller.role === 'admin' &&
       newest &&
       newest.revision > 1 &&
-      act({
+      actOf(visit, {
         to: '/settings/undo',
         about: `Puts the settings before revision ${newest.revision} in force again, as a revision of their own.`,
         fields: hidden('revision', String(newest.revision)),
@@ -221,24 +229,23 @@ function rotations(visit: Visit, settings: SettingsView, webhooks: readonly Item
   return html`<div>${
     isAdmin &&
     settings.home === 'database' &&
-    act({
+    actOf(visit, {
       summary: 'Rotate the API key of the supplier…',
       to: '/settings/rotate-api-key',
       about: 'Tries a new API key at the supplier. Where it is refused, the one before stays.',
-      fields: html`${textField(visit, { label: 'New API key', name: 'apiKey', isRequired: true, isSecret: true, maxLength: 2_000 })}${reasonField(visit, 'rotate-api-key')}`,
+      fields: html`${textField(typedFor(visit, 'rotate-api-key'), { label: 'New API key', name: 'apiKey', isRequired: true, isSecret: true, maxLength: 2_000 })}${reasonField(typedFor(visit, 'rotate-api-key'), 'rotate-api-key')}`,
       effect: {
         Orders: 'Purchases under way end first; orders are taken meanwhile.',
         Then: 'Revoke the key before at the supplier.',
         Undo: 'Undo the revision, while the key before works.',
       },
       button: 'Use this API key',
-      isOpen: visit.form.has('apiKey'),
     })
   }${
     visit.caller.role !== 'viewer' &&
     isReached &&
     webhooks.length > 0 &&
-    act({
+    actOf(visit, {
       summary: 'Test the webhook…',
       to: '/settings/test-webhook',
       about: 'Sends a signed delivery to its public address, as the supplier would, and shows whether it arrives.',
@@ -252,7 +259,7 @@ function rotations(visit: Visit, settings: SettingsView, webhooks: readonly Item
     isAdmin &&
     isReached &&
     webhooks.length > 0 &&
-    act({
+    actOf(visit, {
       to: '/settings/rotate-webhook',
       about: 'Creates a second webhook at the supplier, with a new secret, and verifies both from then on.',
       effect: {
@@ -265,7 +272,7 @@ function rotations(visit: Visit, settings: SettingsView, webhooks: readonly Item
   }${
     isAdmin &&
     replaced.length > 0 &&
-    act({
+    actOf(visit, {
       summary: 'Retire a replaced webhook…',
       to: '/settings/retire-webhook',
       about: 'Takes its secret out of use. Remove it at the supplier first.',
@@ -282,7 +289,7 @@ function rotations(visit: Visit, settings: SettingsView, webhooks: readonly Item
   }${
     isAdmin &&
     isReady &&
-    act({
+    actOf(visit, {
       summary: 'Rotate the key-encryption key…',
       to: '/settings/rotate-key',
       about: html`Puts the database under the next key, <span class="id">${next?.keyName}</span>.`,
@@ -340,13 +347,13 @@ function tokensPart({ caller, now }: Visit, total: number, good: readonly TokenV
 }
 
 function tokenActions(visit: Visit, good: readonly TokenView[], names: StoreNames): Piece {
-  const { caller, form, faults } = visit
+  const { caller, form } = visit
   if (caller.role !== 'admin') return notNow(needsRole('Create, revoke', 'admin', visit))
-  return html`<div>${act({
+  return html`<div>${actOf(visit, {
     summary: 'Create a token for a person…',
     to: '/settings/create-token',
     about: 'Makes a token of the API. Its text is shown once, on the page that follows.',
-    fields: html`${textField(visit, { label: 'Whose it is', name: 'name', isRequired: true, maxLength: 100 })}${selectField(
+    fields: html`${textField(typedFor(visit, 'create-token'), { label: 'Whose it is', name: 'name', isRequired: true, maxLength: 100 })}${selectField(
       {
         label: 'Role',
         name: 'role',
@@ -355,18 +362,17 @@ function tokenActions(visit: Visit, good: readonly TokenView[], names: StoreName
           ['operator', 'operator: decides, releases, retries, freezes'],
           ['admin', 'admin: everything'],
         ],
-        chosen: form.get('role') ?? 'viewer',
+        chosen: typedFor(visit, 'create-token').form.get('role') ?? 'viewer',
       },
-    )}${textField(visit, { label: 'Days until it expires (empty: never)', name: 'expiresInDays', value: '90', isShort: true })}`,
+    )}${textField(typedFor(visit, 'create-token'), { label: 'Days until it expires (empty: never)', name: 'expiresInDays', value: '90', isShort: true })}`,
     effect: {
       Stores: html`Tokens of stores are made by <code>quayside tokens create --store</code>.`,
       Undo: 'Revoke it.',
     },
     button: 'Create the token',
-    isOpen: ['name', 'expiresInDays', 'role'].some((name) => faults.has(name)),
   })}${
     good.length > 0 &&
-    act({
+    actOf(visit, {
       summary: 'Revoke a token…',
       to: '/settings/revoke-token',
       about: 'Ends a token at once.',

@@ -6,7 +6,7 @@ import { countsByWord, listingLabels, type Sign } from '../domain/labels.ts'
 import type { ListingState } from '../domain/listing.ts'
 import type { AnswerOf, ItemOf } from '../http/api/table.ts'
 import { triggerBody } from '../http/input.ts'
-import { act, formOf, hidden, needsRole, notNow, reasonField, selectField, textField } from './forms.ts'
+import { actOf, hidden, needsRole, notNow, reasonField, selectField, textField, textsIn, typedFor } from './forms.ts'
 import { listPage } from './list-page.ts'
 import { type Fact, facts, notice, section } from './lists.ts'
 import { mark, stateMark } from './marks.ts'
@@ -93,7 +93,7 @@ export const storePage: Page = {
       return { title: `${store.name}, tested`, main: await storeMain(visit, store, testedPart(tested)) }
     }),
     confirm: byOperator(async ({ call, path, form }) => {
-      const order = (form.get('order') ?? '').trim()
+      const { order } = textsIn(form, 'order')
       await call('confirmMail', { path: { store: path.store }, body: { order } })
       return done('Confirmed', `The mail of order ${order} proves the store.`)
     }),
@@ -106,9 +106,9 @@ export const storePage: Page = {
       return { notice: { kind: 'held', word: outcome === 'refused' ? 'Refused' : 'No answer', text } }
     }),
     selling: byAdmin(async ({ call, path, form }) => {
-      const selling = form.get('selling') ?? ''
-      await call('setSelling', { path, body: { selling, reason: form.get('reason') } })
-      return selling === 'paused'
+      const body = textsIn(form, 'selling', 'reason')
+      await call('setSelling', { path, body })
+      return body.selling === 'paused'
         ? done(
             'Paused',
             'It sells nothing from now on: each listing goes there without stock. What is paid is still bought.',
@@ -116,15 +116,14 @@ export const storePage: Page = {
         : done('On', 'It sells again: prices and stock go there now.')
     }),
     credentials: byAdmin(async ({ call, path, form }) => {
-      const [key, secret] = ['key', 'secret'].map((name) => (form.get(name) ?? '').trim())
-      await call('changeCredentials', { path, body: { key, secret, reason: form.get('reason') } })
+      await call('changeCredentials', { path, body: textsIn(form, 'key', 'secret', 'reason') })
       return done(
         'Changed',
         'The shop took the new credentials, and Quayside uses them. Revoke the ones before in the shop.',
       )
     }),
     remove: byAdmin(async ({ call, path, form }) => {
-      await call('removeStore', { path, body: { reason: form.get('reason') } })
+      await call('removeStore', { path, body: textsIn(form, 'reason') })
       return done(
         'Removed',
         'Its orders and keys can be read as before. Revoke the credentials in the shop.',
@@ -132,7 +131,7 @@ export const storePage: Page = {
       )
     }),
     'rotate-secret': byAdmin(async (visit) => {
-      const hours = (visit.form.get('overlapHours') ?? '').trim()
+      const { overlapHours: hours } = textsIn(visit.form, 'overlapHours')
       const made = await visit.call('rotateCallbackSecret', {
         path: { store: visit.path.store },
         body: { overlapHours: /^\d+$/.test(hours) ? Number(hours) : hours },
@@ -236,34 +235,31 @@ function actionsOf(visit: Visit, store: StoreView, isInFile: boolean): Html {
   const { id, name, kindLabel, callbackSecret } = store
   const { role } = visit.caller
   const isOperator = role !== 'viewer'
-  const [test, confirm] = [formOf(visit, 'deed', 'test'), formOf(visit, 'deed', 'confirm')]
   return html`<div>${
     isOperator &&
-    act({
+    actOf(visit, {
       summary: 'Test the connection…',
       to: `/stores/${id}/test`,
       about: `Tries ${name}: whether it lets Quayside in, its webhook, how its orders are read, what it did not take.`,
       effect: { Store: 'Nothing in it changes, save that a missing webhook is made.', Undo: 'Not needed.' },
-      fields: html`${test.own}${textField(test.typed, { label: 'Walk along an order of yours, by its number there (optional)', name: 'order', at: 'test', isShort: true })}`,
-      isOpen: test.isOpen,
+      fields: html`${textField(typedFor(visit, 'test'), { label: 'Walk along an order of yours, by its number there (optional)', name: 'order', at: 'test', isShort: true })}`,
       button: `Test ${name}`,
     })
   }${
     isOperator &&
     isUnproven(store) &&
-    act({
+    actOf(visit, {
       summary: 'Confirm a mail…',
       to: `/stores/${id}/confirm`,
       about: 'You saw the mail of an order in its mailbox, and it has the keys, or the link to them.',
-      fields: html`${confirm.own}${textField(confirm.typed, { label: 'Number of the order', name: 'order', isShort: true, isRequired: true })}`,
+      fields: html`${textField(typedFor(visit, 'confirm'), { label: 'Number of the order', name: 'order', isShort: true, isRequired: true })}`,
       effect: { Store: 'It is proven from then on.', Record: 'The audit log keeps your name.', Undo: 'None.' },
       button: 'Confirm this mail',
-      isOpen: confirm.isOpen,
     })
   }${
     isOperator &&
     callbackSecret &&
-    act({
+    actOf(visit, {
       summary: 'Send an example…',
       to: `/stores/${id}/example`,
       about: 'Sends one callback that is marked as a test. It is sent once and stored nowhere.',
@@ -279,24 +275,17 @@ function actionsOf(visit: Visit, store: StoreView, isInFile: boolean): Html {
   }${
     role === 'admin' &&
     callbackSecret &&
-    act({
+    actOf(visit, {
       summary: 'Rotate the callback secret…',
       to: `/stores/${id}/rotate-secret`,
       about: `Takes generation ${callbackSecret.generation + 1} into use. Its text is shown once, on the page that follows.`,
-      fields: textField(visit, {
-        label: 'Hours for which the previous secret stays valid',
-        name: 'overlapHours',
-        value: '168',
-        isShort: true,
-        isRequired: true,
-      }),
+      fields: html`${textField(typedFor(visit, 'rotate-secret'), { label: 'Hours for which the previous secret stays valid', name: 'overlapHours', value: '168', isShort: true, isRequired: true })}`,
       effect: {
         Store: 'Callbacks carry both signatures until then, so that none is refused while the new secret is installed.',
         'With 0': 'The previous one ends at once: the store refuses callbacks until it has the new one.',
         Undo: 'None: rotate again.',
       },
       button: `Rotate the secret of ${name}`,
-      isOpen: visit.faults.has('overlapHours'),
       stops: true,
     })
   }${role === 'admin' && !isInFile && settingActs(visit, store)}</div>
@@ -313,47 +302,42 @@ const IN_FILE =
 
 /** What changes the settings of a store. */
 function settingActs(visit: Visit, { id, name, shop, callbackSecret, selling }: StoreView): Html {
-  const [sell, enter, leave] = (['selling', 'credentials', 'remove'] as const).map((deed) =>
-    formOf(visit, 'deed', deed),
-  )
   const isPaused = selling === 'paused'
   return html`${
     selling !== 'off' &&
-    act({
+    actOf(visit, {
       summary: isPaused ? 'Sell again…' : 'Pause: sell nothing here…',
       to: `/stores/${id}/selling`,
       about: isPaused
         ? `Shows the stock of each listing in ${name} again.`
         : `Takes the stock of each listing in ${name}, at its price.`,
-      fields: html`${sell?.own}${hidden('selling', isPaused ? 'on' : 'paused')}${sell && reasonField(sell.typed, 'selling')}`,
+      fields: html`${hidden('selling', isPaused ? 'on' : 'paused')}${reasonField(typedFor(visit, 'selling'), 'selling')}`,
       effect: {
         Orders: 'Those that are paid, and those that still come, are bought as before.',
         Undo: isPaused ? 'Pause it again.' : 'Let it sell again.',
       },
       button: isPaused ? `Sell in ${name} again` : `Pause ${name}`,
       stops: !isPaused,
-      isOpen: sell?.isOpen ?? false,
     })
   }${
     !callbackSecret &&
-    act({
+    actOf(visit, {
       summary: 'Change the credentials…',
       to: `/stores/${id}/credentials`,
       about: `Tries new credentials of ${name}. Where the shop refuses them, the ones before stay.`,
-      fields: html`${enter?.own}${enter && textField(enter.typed, { label: 'Key, or client id', name: 'key', isRequired: true, isSecret: true, maxLength: 2_000 })}${enter && textField(enter.typed, { label: 'Secret', name: 'secret', isRequired: true, isSecret: true, maxLength: 2_000 })}${enter && reasonField(enter.typed, 'credentials')}`,
+      fields: html`${textField(typedFor(visit, 'credentials'), { label: 'Key, or client id', name: 'key', isRequired: true, isSecret: true, maxLength: 2_000 })}${textField(typedFor(visit, 'credentials'), { label: 'Secret', name: 'secret', isRequired: true, isSecret: true, maxLength: 2_000 })}${reasonField(typedFor(visit, 'credentials'), 'credentials')}`,
       effect: {
         Store: 'Nothing in it changes.',
         Secrets: 'They are sealed, and never shown again.',
         Undo: 'Undo the revision.',
       },
       button: `Change the credentials of ${name}`,
-      isOpen: enter?.isOpen ?? false,
     })
-  }${act({
+  }${actOf(visit, {
     summary: 'Remove the store…',
     to: `/stores/${id}/remove`,
     about: `Takes ${name} out of the settings, once nothing of it is under way.`,
-    fields: html`${leave?.own}${leave && reasonField(leave.typed, 'remove')}`,
+    fields: html`${reasonField(typedFor(visit, 'remove'), 'remove')}`,
     effect: {
       Store: shop
         ? 'Its products stay as they are, so pause it first: then it shows no stock.'
@@ -363,7 +347,6 @@ function settingActs(visit: Visit, { id, name, shop, callbackSecret, selling }: 
     },
     button: `Remove ${name}`,
     stops: true,
-    isOpen: leave?.isOpen ?? false,
   })}`
 }
 

@@ -10,7 +10,7 @@ import { decisionTypes } from '../ordering/choices.ts'
 import type { OrderInput } from '../ordering/intake.ts'
 import { updateTypes } from '../stores/examples.ts'
 import { storeKinds } from '../stores/kinds.ts'
-import { pricingShape, ratesShape, webAddress } from '../stores/store-settings.ts'
+import { pricingShape, ratesShape, sellingShape, webAddress } from '../stores/store-settings.ts'
 
 /** Makes the message of every fault of a field. The message says what would be right. */
 const must = (words: string) => (issue: { input?: unknown }) =>
@@ -263,6 +263,10 @@ export const channelBody = fields({
   from: text(200, 'Of `email`: the sender').optional(),
   to: z.array(text(200, 'A recipient')).max(50).optional().describe('Of `email`'),
   address: text(2_000, 'Where it sends to; a secret. Absent: as before').optional(),
+  test: z
+    .boolean({ error: must('true or false') })
+    .default(false)
+    .describe('Send a test alert to the address first, and keep nothing where it is not taken'),
   reason: reason(3),
 }).meta({ examples: [{ kind: 'webhook', address: 'https://alerts.example/hook', reason: 'the new duty' }] })
 export const revisionsPaging = {
@@ -376,41 +380,10 @@ export const addStoreBody = fields({
   key: secretText('The first part of the credentials of a shop').optional(),
   secret: secretText('The second part').optional(),
 }).meta({ examples: [{ kind: storeKinds[0].kind, name: 'My store', address: 'https://backend.example/callbacks' }] })
-const setting = (about: string) => text(100, about).nullable().optional()
-export const chooseProductsBody = fields({
-  categories: z
-    .array(text(200, 'A category, as the supplier calls it'))
-    .nullable()
-    .optional()
-    .describe('null: all of them'),
-  text: setting('What the name or the SKU contains'),
-  costMin: setting("The lowest cost, in the supplier's currency"),
-  costMax: setting('The highest cost'),
-  inStockOnly: z.boolean({ error: must('true or false') }).optional(),
-  create: z
-    .enum(['draft', 'publish'])
-    .nullable()
-    .optional()
-    .describe('What becomes of an offer that a shop lacks; null: nothing'),
-  keep: z
-    .boolean({ error: must('true or false') })
-    .default(false)
-    .describe('False: only counts'),
-}).meta({ examples: [{ categories: ['Games'], costMax: '60.00', keep: true }] })
-export const choosePricesBody = fields({
-  markup: text(10, 'What a price adds to the cost, in percent'),
-  margin: text(10, 'The least that a price is above the cost, in percent'),
-  ending: text(10, 'How prices end, such as 0.99').nullable(),
-}).meta({ examples: [{ markup: '20', margin: '5', ending: '0.99' }] })
-export const guardBody = fields({
-  day: text(20, "The most that may be spent in a day, in the supplier's currency"),
-  order: text(20, 'The most that may be spent on one order'),
-  kind: z.enum(['webhook', 'slack', 'email']).describe('How people are alerted'),
-  address: text(500, 'Where alerts are sent to: an address, or that of a mail server').describe(
-    'It is kept as a secret',
-  ),
-  to: text(200, 'The mail address of who is alerted').nullable().optional(),
-}).meta({ examples: [{ day: '500.00', order: '250.00', kind: 'webhook', address: 'https://hooks.example/alerts' }] })
+/** Body of a count of products: which the store would list, as in the configuration. */
+export const countProductsBody = fields({
+  listings: settings.pipe(sellingShape.listings.unwrap()).describe('`listings` of the store'),
+}).meta({ examples: [{ listings: { categories: ['Games'], costMax: '60.00' } }] })
 export const startSellingBody = fields({
   buy: z.boolean({ error: must('true or false') }).describe('False: only products and prices are written'),
   keyBegins: text(44, 'The first characters of the key-encryption key, from the copy that is kept elsewhere', 4),

@@ -18,7 +18,7 @@ async function openDelivered() {
   const { page, act } = peopleOf(world)
   const see = async (role: 'viewer' | 'operator' = 'operator') => (await page(role, HERE)).text
   const raise = (ordinal = 1, note = 'the game says that it was redeemed <before>') =>
-    act('operator', `${HERE}/claim`, { deed: 'claim', which: `${bought?.id} ${ordinal}`, note })
+    act('operator', `${HERE}/claim`, { which: `${bought?.id} ${ordinal}`, note })
   const decide = (deed: string, form: Record<string, string> = {}, number = '1') =>
     act('operator', `${HERE}/${deed}`, { [deed]: number, ...form })
   return { ...world, page, act, see, raise, decide, bought }
@@ -48,10 +48,10 @@ test('an operator says which delivered key does not work, and sees the message f
   for (const key of shop.keys().get('1001/1') ?? []) expect(text).not.toContain(key)
   expect(text.match(/<option value="01\w+ \d"/g), 'a key that is claimed is no choice').toHaveLength(1)
   expect((await raise(2)).text).toContain('Claim 1 is about this key.')
-  const without = await act('operator', `${HERE}/claim`, { deed: 'claim', which: `${bought?.id} 1`, note: '' })
+  const without = await act('operator', `${HERE}/claim`, { which: `${bought?.id} 1`, note: '' })
   expect(without.status).toBe(400)
   expect(without.text).toContain('id="f-note-fault"')
-  expect((await act('operator', `${HERE}/claim`, { deed: 'claim', which: '', note: 'broken' })).status).toBe(400)
+  expect((await act('operator', `${HERE}/claim`, { which: '', note: 'broken' })).status).toBe(400)
 })
 
 test('a viewer sees a claim and its message, and changes nothing', async () => {

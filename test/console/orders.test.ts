@@ -171,7 +171,7 @@ describe('one order', () => {
     expect(long.status).toBe(400)
     expect(long.text).toContain(`id="f-reason-release-${held.id}-fault"`)
     await world.act('operator', `${world.at('1002')}/release`, { ...ceiling, reason: 'half is agreed' })
-    await world.act('operator', `${world.at('1002')}/cancel`, { deed: 'cancel', reason: 'no longer wanted' })
+    await world.act('operator', `${world.at('1002')}/cancel`, { reason: 'no longer wanted' })
     expect((await auditOf(world)).map(({ action, detail }) => [action, detail])).toEqual(
       expect.arrayContaining([
         ['purchase.retry', 'the customer waits'],
@@ -238,8 +238,8 @@ describe('one order', () => {
     expect(text).toContain('from the network 203.0.113.0/24')
     expect(text).not.toContain(token)
     expect((await page('viewer', order)).text).not.toContain('Withdraw the page of keys…')
-    expect((await act('operator', `${order}/withdraw-keys`, { deed: 'withdraw', reason: '' })).status).toBe(400)
-    await act('operator', `${order}/withdraw-keys`, { deed: 'withdraw', reason: 'charged back' })
+    expect((await act('operator', `${order}/withdraw-keys`, { reason: '' })).status).toBe(400)
+    await act('operator', `${order}/withdraw-keys`, { reason: 'charged back' })
     const after = (await page('operator', order)).text
     expect(after).toContain('The page opens no key any more.')
     expect(after).toContain('Withdraw the page of keys: it is withdrawn.')

@@ -30,13 +30,13 @@ test('a setting is changed by its form, and a wrong value is shown beside what w
 test('a store, the key of the supplier and a channel have their forms where the database is the home', async () => {
   const { world, get, post } = await consoleOf('database')
   expect((await get(`/stores/${STORE}`)).text).toContain('Pause: sell nothing here')
-  await post(`/stores/${STORE}/selling`, { deed: 'selling', selling: 'paused', reason: 'a test' })
+  await post(`/stores/${STORE}/selling`, { selling: 'paused', reason: 'a test' })
   expect(world.inForce().stores[0]?.selling).toBe('paused')
   const refused = await post('/settings/rotate-api-key', { apiKey: 'sk_test_ffffffffffffffff', reason: 'a test' })
   expect(refused.status).toBeGreaterThanOrEqual(400)
   expect(refused.text).toContain('The supplier refused the API key with 401')
   expect(refused.text).not.toContain('ffffffff')
-  const channel = { deed: 'channel', channel: 'duty', kind: 'webhook', least: 'warning', from: '', to: '' }
+  const channel = { channel: 'duty', kind: 'webhook', least: 'warning', from: '', to: '' }
   await post('/alerts/channel', { ...channel, address: 'https://alerts.example/x', reason: 'a test' })
   expect(Object.keys(world.inForce().alerts.channels)).toEqual(['duty'])
 })

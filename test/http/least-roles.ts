@@ -26,7 +26,7 @@ const people = {
     createToken revokeToken listSessions endSession removePerson
     createWebhook addWebhook rotateWebhook retireWebhook startCapture listCaptures
     viewCapture rotateKeys trySettings applySettings undoSettings
-    trySupplier foundInstallation addStore chooseProducts choosePrices guardSelling startSelling
+    trySupplier foundInstallation addStore countProducts startSelling
     changeSetting setSelling changeCredentials removeStore rotateApiKey putAlertChannel removeAlertChannel`,
 }
 

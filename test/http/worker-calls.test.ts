@@ -369,7 +369,7 @@ describe.runIf(hasPostgres)('a worker', () => {
 const ofWorker = `
   takeShopOrder releaseShopOrder resendOrder testAlertChannels viewEvidence decidePurchase requestSync requestSweep
   testStore triggerUpdate rotateCallbackSecret createWebhook addWebhook rotateWebhook retireWebhook checkWebhooks rotateKeys
-  addStore applySettings changeCredentials changeSetting choosePrices chooseProducts guardSelling putAlertChannel removeAlertChannel
+  addStore applySettings changeCredentials changeSetting putAlertChannel removeAlertChannel
   removeStore rotateApiKey setSelling startSelling trySettings undoSettings`
 
 test('what calls the supplier or a store is left to the worker, and nothing else', async () => {

@@ -1,18 +1,14 @@
 import { z } from 'zod'
 import { createToken, tokenOfStore } from '../../access/tokens.ts'
-import { tryChannels } from '../../alerts/actions.ts'
-import { openChannels } from '../../alerts/alerts.ts'
-import { channelAddress, channelSource } from '../../config/alert-settings.ts'
 import { credentialsFault, credentialsSource } from '../../config/config.ts'
 import { ENCRYPT, isClearText } from '../../config/warnings.ts'
 import { passesFilter } from '../../domain/listing.ts'
 import { availableStock } from '../../domain/offer.ts'
-import { parsePercent } from '../../domain/pricing-rules.ts'
 import { unfreeze } from '../../ordering/actions.ts'
 import { Secret } from '../../secret.ts'
 import type { SettingsDocument } from '../../settings/document.ts'
 import { newStoreId } from '../../settings/set-up-files.ts'
-import { editSettings, editStore } from '../../settings/settings.ts'
+import { editSettings } from '../../settings/settings.ts'
 import { hasFailed, tryShop } from '../../settings/trial.ts'
 import { SET_UP_CAUSE } from '../../storage/freezes.ts'
 import { listOffers } from '../../storage/offers.ts'
@@ -22,16 +18,8 @@ import { kindOf } from '../../stores/kinds.ts'
 import type { StoreFinding } from '../../stores/store.ts'
 import type { ShopAccess, StoreKind } from '../../stores/store-kind.ts'
 import { storePolicy } from '../../stores/store-settings.ts'
-import {
-  addStoreBody,
-  choosePricesBody,
-  chooseProductsBody,
-  guardBody,
-  invalidField,
-  startSellingBody,
-} from '../input.ts'
+import { addStoreBody, countProductsBody, invalidField, startSellingBody } from '../input.ts'
 import { type ApiContext, admin, configuredStore, ok, operation } from '../operation.ts'
-import { WHY } from './set-up.ts'
 import { count, finding, words } from './views.ts'
 
 const AddedStore = z.object({
@@ -41,14 +29,13 @@ const AddedStore = z.object({
   callbackSecret: words.describe('For a backend, shown this once: callbacks are signed with it'),
 })
 
-const Chosen = z.object({
+const Counted = z.object({
   offered: count,
   chosen: count,
   inStock: count,
   categories: z.array(z.object({ category: words, offered: count, chosen: count, inStock: count })),
 })
 
-const Guarded = z.object({ sent: z.boolean(), detail: words.describe('Why the test alert was not sent'), ms: count })
 const Revised = z.object({ revision: count })
 
 /** The markup of a new store, until a person chooses another one. */
@@ -108,98 +95,16 @@ export function setUpStepOperations(context: ApiContext) {
         })
       },
     }),
-    chooseProducts: operation({
-      route: 'POST /stores/:store/products',
+    countProducts: operation({
+      route: 'POST /stores/:store/products/count',
       allowed: admin,
-      // To count changes nothing.
-      needsWorker: ({ body: { keep } }) => keep,
-      body: chooseProductsBody,
-      summary:
-        'Count the products that a filter leaves, by category; with `keep`, put the filter in force for a store.',
-      answer: Chosen,
-      success: { 200: 'The counts' },
-      failures: { 404: 'no such store', 409: '`settings_in_file`, `settings_changed`' },
-      async handle({ caller, path, body: { keep, create, ...filter } }) {
-        const store = configuredStore(context, path.store)
-        // A field that the request leaves out is absent, and keeps what is in force.
-        const listings = { ...store.listings, mode: 'all' as const, ...(filter as Partial<typeof store.listings>) }
-        const counted = await countOf(context, { ...store, listings })
-        if (counted.chosen === 0) {
-          const message =
-            counted.offered === 0
-              ? 'the catalogue was not read yet: wait for a moment'
-              : `none of ${counted.offered} products is left: choose less strictly`
-          throw invalidField(filter.categories?.length === 0 ? 'categories' : 'text', message)
-        }
-        if (keep) {
-          await editStore(settings, store.id, { actor: caller.actor, why: WHY.products }, () => ({
-            listings,
-            ...(create !== undefined && kindOf(store).shop && { create }),
-          }))
-        }
-        return ok(counted)
-      },
-    }),
-    choosePrices: operation({
-      route: 'POST /stores/:store/prices',
-      allowed: admin,
-      needsWorker: true,
-      body: choosePricesBody,
-      summary: 'Sell by one markup, one floor and one ending of prices. Rules by category, cost and product stay.',
-      answer: Revised,
-      success: { 200: 'In force' },
-      failures: { 404: 'no such store', 409: '`settings_in_file`, `settings_changed`' },
-      async handle({ caller, path, body: { markup, margin, ending } }) {
-        const store = configuredStore(context, path.store)
-        const [adds, least] = [parsePercent(markup), parsePercent(margin)]
-        if (adds === undefined) throw invalidField('markup', 'must be a percentage such as 12.5')
-        if (least === undefined) throw invalidField('margin', 'must be a percentage such as 5')
-        if (adds < least)
-          throw invalidField(
-            'markup',
-            `is below the floor of ${margin} %: every price would be the floor. Raise it, or lower the floor`,
-          )
-        const by = { actor: caller.actor, why: WHY.prices }
-        const { revision } = await editStore(settings, store.id, by, ({ pricing }) => ({
-          pricing: {
-            ...pricing,
-            markup: { ...pricing.markup, percent: markup },
-            margin: { ...pricing.margin, percent: margin },
-            rounding: { ...pricing.rounding, step: null, endings: ending === null ? null : [ending] },
-          },
-        }))
-        return ok({ revision })
-      },
-    }),
-    guardSelling: operation({
-      route: 'POST /set-up/guards',
-      needsWorker: true,
-      allowed: admin,
-      body: guardBody,
-      summary:
-        'Cap what is spent, and alert people: a test alert is sent first, and nothing is kept where it is not taken.',
-      answer: Guarded,
-      success: { 200: 'Whether the test alert was sent' },
-      failures: { 409: '`settings_in_file`, `settings_changed`' },
-      async handle({ caller, body: { day, order, kind, address, to } }) {
-        const reached = channelAddress(kind, address)
-        if (typeof reached === 'string') throw invalidField('address', reached)
-        if (kind === 'email' && !to) throw invalidField('to', 'missing: who is alerted')
-        const settingsOf = kind === 'email' ? { kind, from: to ?? '', to: [to ?? ''] } : { kind }
-        const channels = { [CHANNEL]: { least: 'warning', ...settingsOf } } as SettingsDocument['alerts']['channels']
-        const opened = openChannels({ alerts: { channels }, alertAddresses: new Map([[CHANNEL, reached]]) }, now)
-        const [tried] = await tryChannels(ordering, opened, CHANNEL, caller.actor)
-        await Promise.all(opened.map((one) => one.close()))
-        const sent = tried?.outcome === 'sent'
-        if (!sent) return ok({ sent, detail: tried?.detail ?? null, ms: tried?.ms ?? 0 })
-        const secrets = { [channelSource(CHANNEL).file]: new Secret(address) }
-        await editSettings(settings, { actor: caller.actor, why: WHY.guards, secrets }, (document) => ({
-          ...document,
-          spendCaps: { ...document.spendCaps, day, order },
-          alerts: { ...document.alerts, channels: { ...document.alerts.channels, ...channels } },
-        }))
-        return ok({ sent, detail: tried.detail, ms: tried.ms })
-      },
+      body: countProductsBody,
+      summary: 'Count the products that a store would list by other `listings`, by category. Nothing is changed.',
+      answer: Counted,
+      success: { 200: 'The counts; all are 0 before the catalogue was read' },
+      failures: { 404: 'no such store' },
+      handle: async ({ path, body: { listings } }) =>
+        ok(await countOf(context, { ...configuredStore(context, path.store), listings })),
     }),
     startSelling: operation({
       route: 'POST /set-up/start',
@@ -228,9 +133,6 @@ export function setUpStepOperations(context: ApiContext) {
     }),
   }
 }
-
-/** The name of the channel that a set-up makes. */
-const CHANNEL = 'owner'
 
 /** Tries a store that is in no settings yet. */
 async function meet(kind: StoreKind, body: Body<typeof addStoreBody>, now: () => number) {

@@ -60,9 +60,6 @@ const SetUp = z.object({
     .object({ id: z.string(), name: z.string(), kindLabel: z.string(), isShop: z.boolean(), address: z.string() })
     .nullable()
     .describe('The store that was connected last'),
-  filter: z.record(z.string(), z.unknown()).nullable().describe('Which products it lists, as in the configuration'),
-  pricing: z.record(z.string(), z.unknown()).nullable().describe('How it sells, as in the configuration'),
-  caps: z.object({ day: words, order: words }),
   alertsTo: words.describe('The kind of the channel that alerts are sent to; null: no alert is sent'),
   keyFile: z.string().describe('Where the key-encryption key is'),
 })
@@ -208,9 +205,6 @@ async function stateOf({ config, stores, settings }: ApiContext, phase: Phase) {
           address: withoutSecrets(store.address),
         }
       : null,
-    filter: store ? { ...store.listings, create: 'create' in store ? store.create : null } : null,
-    pricing: store?.pricing ?? null,
-    caps: { day: config.spendCaps.day, order: config.spendCaps.order },
     alertsTo: channel?.kind ?? null,
     keyFile: path.join(path.dirname(path.resolve(config.file)), 'secrets', SECRETS.keyEncryptionKey.file),
   }

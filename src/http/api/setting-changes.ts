@@ -1,4 +1,6 @@
-import { channelSource } from '../../config/alert-settings.ts'
+import { tryChannels } from '../../alerts/actions.ts'
+import { openChannels } from '../../alerts/alerts.ts'
+import { alertsShape, channelAddress, channelSource } from '../../config/alert-settings.ts'
 import { credentialsFault, credentialsSource, SECRETS } from '../../config/config.ts'
 import { counted } from '../../domain/figures.ts'
 import { conflict, Failure } from '../../errors.ts'
@@ -43,6 +45,22 @@ export function settingChangeOperations(context: ApiContext) {
     success: { 200: 'In force' },
     failures: { 409: CONFLICTS },
   } as const
+
+  /** Sends a test alert by a channel that is not kept yet. @throws Failure `invalid` where it is not taken */
+  const assertTaken = async (name: string, settings: object, address: string, actor: string): Promise<void> => {
+    const channel = alertsShape.shape.channels.safeParse({ [name]: settings })
+    const [fault] = channel.error?.issues ?? []
+    if (!channel.data) throw invalidField(String(fault?.path.at(1) ?? 'kind'), fault?.message ?? 'unknown')
+    const reached = channelAddress(channel.data[name]?.kind ?? 'webhook', address)
+    if (typeof reached === 'string') throw invalidField('address', reached)
+    const alerts = { alerts: { channels: channel.data }, alertAddresses: new Map([[name, reached]]) }
+    const opened = openChannels(alerts, now)
+    const [tried] = await tryChannels(ordering, opened, name, actor)
+    await Promise.all(opened.map((one) => one.close()))
+    if (tried?.outcome === 'sent') return
+    const why = tried?.detail ?? 'no answer'
+    throw invalidField('address', `the test alert was not sent: ${why}. Correct the address, then try again`)
+  }
 
   /** Counts what of a store is under way. @throws Failure `conflict`, reason `store_under_way` */
   const assertIdle = async (store: string): Promise<void> => {
@@ -156,8 +174,9 @@ export function settingChangeOperations(context: ApiContext) {
       route: 'POST /alert-channels/:channel',
       summary: 'Add a channel for alerts, or change it. Without an address, that of before stays.',
       body: channelBody,
-      handle({ caller: { actor }, path, body: { address, reason, kind, least, from, to } }) {
+      async handle({ caller: { actor }, path, body: { address, reason, test, kind, least, from, to } }) {
         const channel = { kind, least, ...(kind === 'email' && { from, to }) }
+        if (test) await assertTaken(path.channel, channel, address ?? '', actor)
         const secrets = address ? { [channelSource(path.channel).file]: new Secret(address) } : undefined
         return change(
           { actor, why: reason, secrets },
