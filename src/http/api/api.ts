@@ -22,7 +22,6 @@ import { purchaseOperations } from './purchases.ts'
 import { sweepOperations } from './reconcile.ts'
 import { searchOperations } from './search.ts'
 import { setUpOperations } from './set-up.ts'
-import { setUpStepOperations } from './set-up-steps.ts'
 import { settingChangeOperations } from './setting-changes.ts'
 import { settingsOperations } from './settings.ts'
 import { statusOperations } from './status.ts'
@@ -82,7 +81,6 @@ const groupsOf = (context: ApiContext) => [
   auditOperations(context),
   settingsOperations(context),
   setUpOperations(context),
-  setUpStepOperations(context),
   settingChangeOperations(context),
   webhookOperations(context),
   dialectOperations(context),

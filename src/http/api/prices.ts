@@ -1,15 +1,18 @@
 import { z } from 'zod'
 import type { Config } from '../../config/config.ts'
 import { percentText } from '../../domain/earnings.ts'
+import { passesFilter } from '../../domain/listing.ts'
+import { availableStock } from '../../domain/offer.ts'
 import { averageMargin, type PreviewTotals, previewKinds, rungs } from '../../domain/price-preview.ts'
 import { pricingPolicy } from '../../domain/pricing.ts'
 import { readRules, rulesUnderFloor } from '../../domain/pricing-rules.ts'
 import { Failure } from '../../errors.ts'
 import { type PreviewedListing, previewPrices } from '../../listings/price-preview.ts'
+import { listOffers } from '../../storage/offers.ts'
 import type { ConfiguredStore } from '../../stores/kinds.ts'
-import { type RatesSettings, sellingFaults } from '../../stores/store-settings.ts'
-import { pricePreviewBody } from '../input.ts'
-import { type ApiContext, configuredStore, ok, operation, viewer } from '../operation.ts'
+import { type RatesSettings, sellingFaults, storePolicy } from '../../stores/store-settings.ts'
+import { countProductsBody, pricePreviewBody } from '../input.ts'
+import { type ApiContext, admin, configuredStore, ok, operation, viewer } from '../operation.ts'
 import { amount, component, count, currency, view, withAmounts, words } from './views.ts'
 
 const share = z
@@ -57,11 +60,29 @@ const PricePreview = component('PricePreview', {
   next: count.nullable(),
 })
 
+const Counted = z.object({
+  offered: count,
+  chosen: count,
+  inStock: count,
+  categories: z.array(z.object({ category: words, offered: count, chosen: count, inStock: count })),
+})
+
 const LIMIT = 50
 
 export function pricePreviewOperations(context: ApiContext) {
   const { config, ordering } = context
   return {
+    countProducts: operation({
+      route: 'POST /stores/:store/products/count',
+      allowed: admin,
+      body: countProductsBody,
+      summary: 'Count the products that a store would list by other `listings`, by category. Nothing is changed.',
+      answer: Counted,
+      success: { 200: 'The counts; all are 0 before the catalogue was read' },
+      failures: { 404: 'no such store' },
+      handle: async ({ path, body: { listings } }) =>
+        ok(await countOf(context, { ...configuredStore(context, path.store), listings })),
+    }),
     previewPrices: operation({
       route: 'POST /stores/:store/price-preview',
       allowed: viewer,
@@ -118,3 +139,28 @@ const totalsOf = ({ sums, ...totals }: PreviewTotals) => ({
   ...totals,
   margin: { before: shareOf(averageMargin(sums.before)), after: shareOf(averageMargin(sums.after)) },
 })
+
+/** Counts by category what a store would list of what the supplier has. */
+async function countOf({ ordering: { db }, config }: ApiContext, store: Parameters<typeof storePolicy>[0]) {
+  const { filter } = storePolicy(store, config.rates, config.dialectFacts.money.currency)
+  const categories = new Map<
+    string | null,
+    { category: string | null; offered: number; chosen: number; inStock: number }
+  >()
+  for (let after = ''; ; ) {
+    const offers = await db.query(listOffers({ after, limit: 500 }))
+    for (const offer of offers) {
+      const of = categories.get(offer.category) ?? { category: offer.category, offered: 0, chosen: 0, inStock: 0 }
+      const isChosen = passesFilter(offer, filter)
+      of.offered += 1
+      if (isChosen) of.chosen += 1
+      if (isChosen && availableStock(offer) !== 0) of.inStock += 1
+      categories.set(offer.category, of)
+    }
+    after = offers.at(-1)?.productId ?? after
+    if (offers.length < 500) break
+  }
+  const rows = [...categories.values()].toSorted((a, b) => b.offered - a.offered)
+  const sum = (name: 'offered' | 'chosen' | 'inStock') => rows.reduce((total, row) => total + row[name], 0)
+  return { offered: sum('offered'), chosen: sum('chosen'), inStock: sum('inStock'), categories: rows.slice(0, 200) }
+}

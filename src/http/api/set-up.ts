@@ -4,14 +4,17 @@ import { baseUrlFault, configShape, dialectFileOf, SECRETS, shippedDialects } fr
 import { withoutSecrets } from '../../config/settings-in-force.ts'
 import { readDialect } from '../../dialect/dialect.ts'
 import { conflict } from '../../errors.ts'
+import { unfreeze } from '../../ordering/actions.ts'
 import { Secret } from '../../secret.ts'
+import type { SettingsDocument } from '../../settings/document.ts'
+import { editSettings } from '../../settings/settings.ts'
 import { productView, type SupplierAccess, type SupplierTest, testSupplier } from '../../settings/supplier-trial.ts'
 import { currentFreeze, SET_UP_CAUSE } from '../../storage/freezes.ts'
 import { kindOf, storeKinds } from '../../stores/kinds.ts'
 import type { StoreKind } from '../../stores/store-kind.ts'
-import { invalidField, trySupplierBody } from '../input.ts'
+import { invalidField, startSellingBody, trySupplierBody } from '../input.ts'
 import { type ApiContext, admin, ok, operation, viewer } from '../operation.ts'
-import { finding, words } from './views.ts'
+import { count, finding, words } from './views.ts'
 
 /** What the demo does when a person sets up a shop in it. */
 export interface FirstRun {
@@ -86,7 +89,7 @@ interface Trial {
 
 /** The operations of a set-up. In a demo, one person tests a supplier and founds the installation that takes the demo's place. */
 export function setUpOperations(context: ApiContext) {
-  const { ordering, stores, firstRun } = context
+  const { ordering, stores, settings, config, firstRun } = context
   const { db, now } = ordering
   let trial: Trial | undefined
   const isAway = ({ at }: Trial): boolean => now() - at >= AWAY_MS
@@ -151,6 +154,31 @@ export function setUpOperations(context: ApiContext) {
         const made = await found(supplier, nameIn(caller.actor))
         trial = { person: nameIn(caller.actor), at: now() }
         return ok(made)
+      },
+    }),
+    startSelling: operation({
+      route: 'POST /set-up/start',
+      needsWorker: true,
+      allowed: admin,
+      body: startSellingBody,
+      summary: 'End the set-up: switch its stores on, and let Quayside buy.',
+      answer: z.object({ revision: count }),
+      success: { 200: 'Prices and stock go out now; with `buy`, orders from now on are bought' },
+      failures: { 409: '`settings_in_file`, `settings_changed`' },
+      async handle({ caller, body: { buy, keyBegins } }) {
+        if (!config.keyEncryptionKey.reveal().startsWith(keyBegins)) {
+          throw invalidField('keyBegins', 'does not begin so: open the file, and keep a copy of it elsewhere')
+        }
+        const isOff = ({ selling }: Pick<SettingsDocument['stores'][number], 'selling'>): boolean => selling === 'off'
+        const { document, revision } = await settings.read()
+        const made = document.stores.some(isOff)
+          ? await editSettings(settings, { actor: caller.actor, why: 'set-up: live' }, (now) => ({
+              ...now,
+              stores: now.stores.map((one) => (isOff(one) ? { ...one, selling: 'on' } : one)),
+            }))
+          : { revision }
+        if (buy) await unfreeze(ordering, caller.actor, [SET_UP_CAUSE])
+        return ok({ revision: made.revision })
       },
     }),
   }

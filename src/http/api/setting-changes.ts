@@ -1,19 +1,29 @@
+import { z } from 'zod'
+import { createToken, tokenOfStore } from '../../access/tokens.ts'
 import { tryChannels } from '../../alerts/actions.ts'
 import { openChannels } from '../../alerts/alerts.ts'
 import { alertsShape, channelAddress, channelSource } from '../../config/alert-settings.ts'
 import { credentialsFault, credentialsSource, SECRETS } from '../../config/config.ts'
+import { ENCRYPT, isClearText } from '../../config/warnings.ts'
 import { counted } from '../../domain/figures.ts'
 import { conflict, Failure } from '../../errors.ts'
 import { waitingLines } from '../../ordering/waiting.ts'
 import { Secret } from '../../secret.ts'
 import { type SettingsDocument, withSetting } from '../../settings/document.ts'
+import { newStoreId } from '../../settings/set-up-files.ts'
 import { editSettings, editStore } from '../../settings/settings.ts'
+import { hasFailed, tryShop } from '../../settings/trial.ts'
 import { type Change, first } from '../../storage/database.ts'
 import { audited } from '../../storage/evidence.ts'
 import { forgetStoreReading, underWayAt } from '../../storage/stores.ts'
 import { allTokens, revokeToken } from '../../storage/tokens.ts'
+import { openCallbackSecrets, secretText } from '../../stores/backend/signature.ts'
+import { failed } from '../../stores/findings.ts'
 import { kindOf } from '../../stores/kinds.ts'
+import type { StoreFinding } from '../../stores/store.ts'
+import type { StoreKind } from '../../stores/store-kind.ts'
 import {
+  addStoreBody,
   apiKeyBody,
   channelBody,
   credentialsBody,
@@ -24,13 +34,24 @@ import {
 } from '../input.ts'
 import { type ApiContext, admin, configuredStore, ok, operation } from '../operation.ts'
 import { Applied, ifMatch, revisionIn } from './settings.ts'
+import { finding, words } from './views.ts'
 
 const CONFLICTS = '`settings_in_file`: they are lines of the configuration; `settings_changed`: another revision came'
 
+const AddedStore = z.object({
+  store: words.describe('Its permanent id; null: something failed, and nothing was kept'),
+  findings: z.array(finding),
+  token: words.describe('For a backend, shown this once: it sends the token with each order'),
+  callbackSecret: words.describe('For a backend, shown this once: callbacks are signed with it'),
+})
+
+/** The markup of a new store, until a person chooses another one. */
+const MARKUP = '20'
+
 /** Operations that change one thing of the settings. Each is a revision: it is tried first, and can be undone. */
 export function settingChangeOperations(context: ApiContext) {
-  const { ordering, settings } = context
-  const { db, now } = ordering
+  const { ordering, settings, randomBytes } = context
+  const { db, now, newId, vault } = ordering
   const change = async (by: Parameters<typeof editSettings>[1], edit: Parameters<typeof editSettings>[2]) =>
     ok(await editSettings(settings, by, edit))
   const channelsEdited =
@@ -91,6 +112,34 @@ export function settingChangeOperations(context: ApiContext) {
   }
 
   return {
+    addStore: operation({
+      ...common,
+      route: 'POST /stores',
+      summary:
+        'Connect a store: it is tried, and kept where nothing failed. Nothing is written to it before it is switched on.',
+      body: addStoreBody,
+      answer: AddedStore,
+      success: { 200: 'What was found' },
+      async handle({ caller: { actor }, body }) {
+        const kind = kindOf(body)
+        const { settings: known, findings, sealed } = await meet(kind, body, now)
+        const none = { store: null, token: null, callbackSecret: null, findings }
+        if (hasFailed(findings)) return ok(none)
+        const { name } = body
+        const id = newStoreId(name, randomBytes)
+        const deliver = context.config.publicUrl === null ? 'keys' : kind.deliver
+        const pricing = { markup: { percent: MARKUP } }
+        const store = { id, kind: kind.kind, name, selling: 'off', ...known, deliver, pricing }
+        const secrets = sealed && { [credentialsSource(id).file]: sealed }
+        const stores = (document: SettingsDocument) => ({ ...document, stores: [...document.stores, store] })
+        await editSettings(settings, { actor, why: `adds the store ${name}`, secrets }, stores)
+        if (kind.shop) return ok({ ...none, store: id })
+        const { token } = await createToken({ db, now, newId, randomBytes }, tokenOfStore(id, `${name} (first)`), actor)
+        const [secret] = (await openCallbackSecrets({ db, vault, now, newId })).of(id)
+        const callbackSecret = secret ? secretText(secret) : null
+        return ok({ store: id, findings, token: token.reveal(), callbackSecret })
+      },
+    }),
     changeSetting: operation({
       ...common,
       route: 'POST /settings/change',
@@ -203,3 +252,36 @@ export function settingChangeOperations(context: ApiContext) {
     }),
   }
 }
+
+interface MetStore {
+  settings: object
+  findings: StoreFinding[]
+  /** The credentials of a shop, as they are sealed. */
+  sealed?: Secret
+}
+
+/** Tries a store that is in no settings yet. */
+async function meet(
+  { shop }: StoreKind,
+  { address, key = '', secret = '' }: z.output<typeof addStoreBody>,
+  now: () => number,
+): Promise<MetStore> {
+  if (!shop) return { settings: { callbackUrl: address }, findings: clearText(address) }
+  const questions = await shop.questions()
+  const place = questions.readAddress(address)
+  if ('fault' in place) throw invalidField('address', `must be ${place.fault}`)
+  const text = `${key}:${secret}`
+  const credentials = questions.readCredentials(text)
+  if (!credentials) throw invalidField('key', credentialsFault({ ...shop, ...questions }, text))
+  const unsafe = clearText(place.url)
+  if (unsafe.length > 0) return { settings: {}, findings: unsafe }
+  const { findings, currency } = await tryShop(questions, { url: place.url, credentials, settings: {} }, now)
+  const settings = { url: place.url, ...(currency !== null && { currency }) }
+  return { settings, findings, sealed: new Secret(text) }
+}
+
+/** Keys never leave this machine in clear text. */
+const clearText = (address: string): StoreFinding[] =>
+  isClearText(address)
+    ? [failed('encryption', `keys would travel unencrypted to ${address}. Nothing was sent`, `Please ${ENCRYPT}.`)]
+    : []
