@@ -112,7 +112,7 @@ ${section(
   'listings-h',
   'What stores would get',
   table({
-    none: ['No listing would change', 'Every store has what it should have.'],
+    none: ['No listing would change', 'Every store has what it should have, of the products that it sells.'],
     caption: 'Listings that would change',
     rows: listings,
     columns: [

@@ -121,7 +121,13 @@ export function maybeReason(form: URLSearchParams): { reason?: string } {
 
 /** Returns what was typed into some fields, without spaces at the ends. */
 export const textsIn = <const N extends string>(form: URLSearchParams, ...names: N[]) =>
-  Object.fromEntries(names.map((name) => [name, (form.get(name) ?? '').trim()])) as Record<N, string>
+  Object.fromEntries(names.map((name) => [name, form.get(name) ?? ''])) as Record<N, string>
+
+/** Reads numbers as people type them: `12,5` is 12.5, and `30 €` is 30. */
+export const numbersIn = <const N extends string>(form: URLSearchParams, ...names: N[]) =>
+  Object.fromEntries(
+    names.map((name) => [name, (form.get(name) ?? '').replaceAll(/[\s€$£%]/g, '').replace(/^(\d+),(\d+)$/, '$1.$2')]),
+  ) as Record<N, string>
 
 export const hidden = (name: string, value: string): Html => html`<input type="hidden" name="${name}" value="${value}">`
 

@@ -13,6 +13,7 @@ import {
   hidden,
   needsRole,
   notNow,
+  numbersIn,
   selectField,
   type Typed,
   textField,
@@ -101,7 +102,8 @@ export const setUpPage: Page = {
     }),
     prices: byAdmin(async (visit) => {
       const { form } = await mine(visit)
-      const { store, markup, margin, endings } = textsIn(form, 'store', 'markup', 'margin', 'endings')
+      const { store, endings } = textsIn(form, 'store', 'endings')
+      const { markup, margin } = numbersIn(form, 'markup', 'margin')
       const [adds, least] = [parsePercent(markup), parsePercent(margin)]
       if (adds !== undefined && least !== undefined && adds < least) {
         const message = `is below the floor of ${margin} %: every price would be the floor. Raise it, or lower the floor`
@@ -119,11 +121,15 @@ export const setUpPage: Page = {
     }),
     guards: byAdmin(async (visit) => {
       const { form, call } = await mine(visit)
-      const { kind, address, to, day, order } = textsIn(form, 'kind', 'address', 'to', 'day', 'order')
+      const { kind, address, to } = textsIn(form, 'kind', 'address', 'to')
+      const caps = numbersIn(form, 'day', 'order')
+      const wrong = Object.entries(caps).find(([, amount]) => !/^\d+(\.\d+)?$/.test(amount))
+      // Before the test alert is sent.
+      if (wrong) throw invalidField(wrong[0], 'must be an amount such as 250.00, without a currency')
       const mail = kind === 'email' && { from: to, to: [to] }
       const body = { kind, address, ...mail, test: true, reason: 'set-up: who is alerted' }
       await call('putAlertChannel', { path: { channel: 'owner' }, body })
-      await editSettings(visit, WHY.guards, ({ spendCaps }) => ({ spendCaps: { ...spendCaps, day, order } }))
+      await editSettings(visit, WHY.guards, ({ spendCaps }) => ({ spendCaps: { ...spendCaps, ...caps } }))
       return done('Kept', 'A test alert was sent. Look whether it has arrived.')
     }),
     'dry-run': byAdmin(async (visit) => {
@@ -153,7 +159,8 @@ export const setUpPage: Page = {
 
 /** The products that a form chooses, as in the configuration. */
 function filterIn(form: URLSearchParams) {
-  const { text, costMin, costMax } = textsIn(form, 'text', 'costMin', 'costMax')
+  const { text } = textsIn(form, 'text')
+  const { costMin, costMax } = numbersIn(form, 'costMin', 'costMax')
   return {
     mode: 'all' as const,
     categories: form.has('category') ? form.getAll('category') : null,
@@ -170,7 +177,7 @@ async function mine(visit: Visit): Promise<Visit> {
 }
 
 const takenBy = ({ by, phase }: SetUpView): string =>
-  `${by} is at the set-up, and one person does it. ${phase === 'first_run' ? 'It is free again ten minutes after their last step' : `A link from quayside console --name ${by} goes on in their name`}`
+  `${by} is at the set-up, and one person does it. ${phase === 'first_run' ? 'It is free again ten minutes after their last step' : `A link from npx quayside console --name ${by} goes on in their name`}`
 
 async function shown(visit: Visit, found: Found = {}): Promise<Shown> {
   const [view, { document }] = await Promise.all([visit.call('viewSetUp'), visit.call('viewSettingsDocument')])
@@ -269,7 +276,7 @@ ${table<TestedView['products'][number]>({
 const foundedPart = (link: string, file: string, name: string): Html =>
   html`<header class="title"><p class="trail">Set-up, step 1 of 5</p><h1>Your installation starts</h1><p class="quiet"><code>${file}</code> is written. The demo ends, and this page goes on to the link that signs you in.</p></header>
 <p><a class="button" href="${link}">Go on</a></p>
-<p class="small quiet">The link works once, within ten minutes. After that, <code>quayside console --name ${name}</code> makes another one on this machine.</p>`
+<p class="small quiet">The link works once, within ten minutes. After that, <code>npx quayside console --name ${name}</code> makes another one on this machine.</p>`
 
 /* 2. Shop */
 
@@ -285,7 +292,7 @@ async function shopStep(visit: Visit, { kinds, store }: SetUpView, found: Found)
   ])}
 ${!isShop && html`<form method="post" action="/setup/try-callback">${hidden('store', id)}<button>Send a test callback</button></form>`}
 <p class="small"><a href="/stores/${id}">Test or change it</a></p>
-<details class="act"><summary>Connect another one…</summary>${other}</details>`
+<details class="act"${visit.action === 'add-store' && ' open'}><summary>Connect another one…</summary>${other}</details>`
 }
 
 function kindForm(visit: Visit, kind: SetUpView['kinds'][number], added: AddedView | undefined): Html {
@@ -357,7 +364,7 @@ async function productsStep(visit: Visit, setUp: State, found: Found): Promise<H
     return html`<fieldset><legend class="small">Categories; tick none to sell all of them</legend>${[...names].map((name) => box('category', name, name, chosen.has(name)))}</fieldset>
 ${text('Name or SKU contains', 'text')}${text(`Cost from, ${supplier?.currency}`, 'costMin', amount)}${text(`Cost up to, ${supplier?.currency}`, 'costMax', amount)}
 ${box('inStockOnly', 'on', 'In stock only', isTyped ? form.has('inStockOnly') : listings.inStockOnly)}
-${store.isShop && selectField({ label: 'Products that your shop lacks', name: 'create', options: ways, chosen: String((isTyped ? form.get('create') : before.create) ?? '') })}`
+${store.isShop && selectField({ label: 'Products that your shop lacks (they are matched by SKU)', name: 'create', options: ways, chosen: String((isTyped ? form.get('create') : before.create) ?? '') })}`
   }
   const byCategory = table<CountedView['categories'][number]>({
     caption: 'Products by category',
@@ -468,15 +475,19 @@ function dryState(run: DryRunView, now: number): Html {
   const [pushed, held] = (['pushed', 'held'] as const).map(
     (name) => run.end?.stores.reduce((sum, one) => sum + one[name], 0) ?? 0,
   )
-  return html`${figures([
+  const none = html`<p>${mark('held', 'nothing is written')} None of the products that you chose is in your shop: they are matched by SKU. Correct the SKUs there, or <a href="#s3">choose what becomes of products that your shop lacks</a>.</p>`
+  return html`${!pushed && !held && none}${figures([
     { name: 'Would be written', value: grouped(pushed ?? 0), beside: 'products with price and stock' },
     { name: 'Would wait for you', value: grouped(held ?? 0), beside: 'held prices' },
   ])}
 <p class="small"><a href="/syncs/dry-run">Read all of it</a>. It ended ${run.endedAt && clockTag(run.endedAt, now)}.</p>`
 }
 
-function startForm(visit: Visit, { phase, keyFile, caps, supplier }: State): Html | undefined {
-  if (phase === 'done') return undefined
+function startForm(visit: Visit, { phase, keyFile, caps, supplier, own }: State): Html | undefined {
+  if (phase === 'done') {
+    if (own?.selling !== 'off') return undefined
+    return html`<p>${own.name} is not live yet: <a href="/stores/${own.id}">start selling there</a>.</p>`
+  }
   return actOf(visit, {
     summary: 'Keep the key, then start…',
     to: '/setup/start',

@@ -52,7 +52,7 @@ function headline(stores: readonly StoreView[]): string {
 /** Returns the worst thing that is wrong with a store; undefined where nothing is wrong. */
 function problemOf(store: StoreView): { sign: Sign; word: string; text: string } | undefined {
   const { shop, pausedUntil, listings } = store
-  if (store.selling === 'off') return { sign: 'planned', word: 'not live', text: 'its set-up has not ended' }
+  if (store.selling === 'off') return { sign: 'planned', word: 'not live', text: 'it was not started yet' }
   if (shop?.failingSince) return { sign: 'stop', word: 'orders not read', text: 'its orders cannot be read' }
   if (store.selling === 'paused') return { sign: 'off', word: 'sells nothing', text: 'a person has paused it' }
   if (pausedUntil) return { sign: 'held', word: 'paused', text: 'it refused its listings, and is tried again later' }
@@ -303,22 +303,35 @@ const IN_FILE =
 /** What changes the settings of a store. */
 function settingActs(visit: Visit, { id, name, shop, callbackSecret, selling }: StoreView): Html {
   const isPaused = selling === 'paused'
+  const start = actOf(visit, {
+    summary: 'Start selling here…',
+    to: `/stores/${id}/selling`,
+    about: `Makes ${name} live.`,
+    fields: html`${hidden('selling', 'on')}${reasonField(typedFor(visit, 'selling'), 'selling')}`,
+    effect: {
+      Store: html`Its products get their prices and their stock: <a href="/syncs/dry-run">look at them</a> first.`,
+      Orders: 'Those that are paid from now on are bought; earlier ones are not.',
+      Undo: 'Pause it.',
+    },
+    button: `Start selling in ${name}`,
+  })
   return html`${
-    selling !== 'off' &&
-    actOf(visit, {
-      summary: isPaused ? 'Sell again…' : 'Pause: sell nothing here…',
-      to: `/stores/${id}/selling`,
-      about: isPaused
-        ? `Shows the stock of each listing in ${name} again.`
-        : `Takes the stock of each listing in ${name}, at its price.`,
-      fields: html`${hidden('selling', isPaused ? 'on' : 'paused')}${reasonField(typedFor(visit, 'selling'), 'selling')}`,
-      effect: {
-        Orders: 'Those that are paid, and those that still come, are bought as before.',
-        Undo: isPaused ? 'Pause it again.' : 'Let it sell again.',
-      },
-      button: isPaused ? `Sell in ${name} again` : `Pause ${name}`,
-      stops: !isPaused,
-    })
+    selling === 'off'
+      ? start
+      : actOf(visit, {
+          summary: isPaused ? 'Sell again…' : 'Pause: sell nothing here…',
+          to: `/stores/${id}/selling`,
+          about: isPaused
+            ? `Shows the stock of each listing in ${name} again.`
+            : `Takes the stock of each listing in ${name}, at its price.`,
+          fields: html`${hidden('selling', isPaused ? 'on' : 'paused')}${reasonField(typedFor(visit, 'selling'), 'selling')}`,
+          effect: {
+            Orders: 'Those that are paid, and those that still come, are bought as before.',
+            Undo: isPaused ? 'Pause it again.' : 'Let it sell again.',
+          },
+          button: isPaused ? `Sell in ${name} again` : `Pause ${name}`,
+          stops: !isPaused,
+        })
   }${
     !callbackSecret &&
     actOf(visit, {

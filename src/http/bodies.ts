@@ -41,7 +41,9 @@ export async function readForm(request: IncomingMessage, response: ServerRespons
     bytesMax: JSON_MAX,
     tooLarge: 'the form is larger than 256 KiB',
   })
-  return new URLSearchParams(Buffer.from(bytes).toString('utf8'))
+  const form = new URLSearchParams(Buffer.from(bytes).toString('utf8'))
+  // What people copy has blanks at its ends.
+  return new URLSearchParams([...form].map(([name, value]): [string, string] => [name, value.trim()]))
 }
 
 /** Reads a CSV file. @throws Failure `invalid`, and raw-body's own error, as `readJson` does */

@@ -4,8 +4,8 @@ import { openApi } from '../support/api-world.ts'
 import { signedIn, visit } from '../support/console-client.ts'
 import { STORE } from '../support/test-app.ts'
 
-async function consoleOf(home: 'file' | 'database') {
-  const world = await openApi({ home })
+async function consoleOf(home: 'file' | 'database', storeSettings = {}) {
+  const world = await openApi({ home, storeSettings })
   const address = world.pages.address() ?? ''
   const cookie = await signedIn(world, 'admin')
   const get = (path: string) => visit(address, path, { cookie })
@@ -47,4 +47,11 @@ test('where the file is the home, the page says so and offers no change', async 
   expect(page.text).toContain('quayside settings adopt')
   expect(page.text).not.toContain('Change…')
   expect((await get(`/stores/${STORE}`)).text).not.toContain('Pause: sell nothing here')
+})
+
+test('a store that is connected and not live is started on its page', async () => {
+  const { world, get, post } = await consoleOf('database', { selling: 'off' })
+  expect((await get(`/stores/${STORE}`)).text).toContain('Start selling here')
+  await post(`/stores/${STORE}/selling`, { selling: 'on', reason: ' it is ready ' })
+  expect(world.inForce().stores[0]?.selling).toBe('on')
 })
