@@ -76,7 +76,7 @@ describe('the set-up in a demo', () => {
     ])
     expect((await mira.post('test-supplier', supplier)).status).toBe(200)
     expect((await owner.post('found')).status).toBe(409)
-    // Whoever comes back by another link was refused as a second person.
+    // A person who came back by another link was refused as a second one.
     const back = await person('mira')
     expect((await back.post('found')).text).toContain('Your installation starts')
     expect(founded).toEqual(['mira'])
