@@ -118,7 +118,7 @@ const budgets: Record<string, number> = {
   sandbox: 3_680,
   settings: 1_005,
   storage: 8_765,
-  stores: 7_140,
+  stores: 7_145,
   supplier: 2_920,
   vault: 380,
 }

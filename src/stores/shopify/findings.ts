@@ -6,19 +6,11 @@ import type { StoreFinding } from '../store.ts'
 import { locationIn, readLocations, servesOnline } from './catalogue.ts'
 import { ask, call, type Shop, type ShopSettings } from './client.ts'
 import * as documents from './documents.ts'
+import { PUBLISHING_SCOPE, SCOPES } from './kind.ts'
 import { APP_NAMESPACE, listedOrders, numberOf } from './orders.ts'
 
 const ORDERS_SCOPE = 'write_orders'
 const LOCATIONS_SCOPE = 'read_locations'
-const SCOPES = [
-  'write_products',
-  'write_inventory',
-  ORDERS_SCOPE,
-  'write_merchant_managed_fulfillment_orders',
-  LOCATIONS_SCOPE,
-]
-/** The app needs this scope only where Quayside publishes products to the online store. */
-const PUBLISHING_SCOPE = 'write_publications'
 
 /** The facts in the first answer of a shop. `app`: the number of the app. */
 export const shopFacts = z

@@ -39,6 +39,16 @@ const settings = z.strictObject({
 
 export type ShopifySettings = z.infer<typeof settings>
 
+export const SCOPES = [
+  'write_products',
+  'write_inventory',
+  'write_orders',
+  'write_merchant_managed_fulfillment_orders',
+  'read_locations',
+]
+/** The app needs this scope only where Quayside publishes products to the online store. */
+export const PUBLISHING_SCOPE = 'write_publications'
+
 export const shopify: ShopKind<typeof settings> = {
   kind: 'shopify',
   label: 'Shopify',
@@ -73,7 +83,9 @@ export const shopify: ShopKind<typeof settings> = {
         location: ['--location <number>', 'whose stock is written (default: the oldest that serves online orders)'],
       },
       credentialsFrom:
-        'The app is made in the Dev Dashboard of the organisation that owns the shop, and installed in the shop; docs/stores/shopify.md has its access scopes. The admin token and the API secret key of an app that was made in the shop do as well.',
+        'The app is made in the Dev Dashboard of the organisation that owns the shop, and installed in the shop. ' +
+        `Its access scopes: ${SCOPES.join(', ')}; also ${PUBLISHING_SCOPE} to put products on sale. ` +
+        'The admin token and the API secret key of an app that was made in the shop do as well.',
       parts: ['Client ID, or admin token', 'Client secret, or API secret key'],
       exampleUrl: 'my-shop',
     },
