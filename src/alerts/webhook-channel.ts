@@ -1,8 +1,8 @@
 /** Channels over HTTP. The body is JSON, signed on request, or the text that an incoming webhook of Slack takes. */
-import { Agent, type Dispatcher, request } from 'undici'
+import { Agent, request } from 'undici'
 import type { Secret } from '../secret.ts'
 import { signatureHeaders } from '../stores/backend/signature.ts'
-import { causeOfNoAnswer, deadlineSignal } from '../stores/connection.ts'
+import { causeOfNoAnswer, deadlineSignal, discard } from '../stores/connection.ts'
 import type { Channel, SendResult } from './channel.ts'
 import type { AlertMessage } from './message.ts'
 
@@ -18,8 +18,6 @@ export interface WebhookChannelOptions {
 
 /** A receiver that takes longer to answer gets the message again. */
 const DEADLINE_MS = 15_000
-/** The most bytes that are read of the body of an answer. Only the status of an answer is used. */
-const ANSWER_MAX = 8_192
 
 /** Opens the channel. Every status 2xx confirms a message. Redirects are not followed: they would carry alerts elsewhere. */
 export function webhookChannel({ format, address, key, now }: WebhookChannelOptions): Pick<Channel, 'send' | 'close'> {
@@ -61,9 +59,6 @@ function authorization(address: string): { authorization?: string } {
   const pair = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`
   return { authorization: `Basic ${Buffer.from(pair).toString('base64')}` }
 }
-
-const discard = (body: Dispatcher.ResponseData['body'], signal: AbortSignal): Promise<void> =>
-  body.dump({ limit: ANSWER_MAX, signal }).catch(() => {})
 
 const adviceFor = (status: number): string => {
   if (status >= 300 && status < 400) return ': redirects are not followed; set the address that it leads to'

@@ -43,6 +43,10 @@ export async function textOf(body: AsyncIterable<Uint8Array>, bytesMax: number):
   return Buffer.concat(chunks).toString('utf8')
 }
 
+/** Reads the body of an answer of which only the status is used, 8 KiB at most, and drops it: the connection can be used again. */
+export const discard = (body: Dispatcher.ResponseData['body'], signal: AbortSignal): Promise<void> =>
+  body.dump({ limit: 8_192, signal }).catch(() => {})
+
 /** Returns the value of a JSON text; undefined for `null` and for a text that is no JSON. */
 export function jsonIn(text: string): unknown {
   try {

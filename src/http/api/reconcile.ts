@@ -23,7 +23,6 @@ import { at, component, count, currency, enumeration, maybeAt, oneOf, view, with
 
 export const RunState = enumeration('RunState', runLabels)
 const amount = z.string().meta({ description: 'Decimal text in the currency of the account', examples: ['19.99'] })
-const counted = (description: string) => count.describe(description)
 
 const Sweep = view(
   component('Sweep', {
@@ -34,15 +33,15 @@ const Sweep = view(
     startedAt: at,
     finishedAt: maybeAt,
     pages: count,
-    orders: counted("Orders in the supplier's list: matched, orphans and foreign together"),
-    matched: counted('Orders that are purchases of ours'),
-    refreshed: counted('Purchases that differed: moved, or read again next'),
-    orphans: counted('Orders under a reference of our stores that no purchase has'),
-    foreign: counted('Orders that other users of the same API key placed'),
-    missing: counted('Purchases whose order the supplier no longer knows'),
-    notListed: counted('Purchases whose order the supplier knows and does not list'),
-    errors: counted('Purchases that could not be compared'),
-    unreadable: counted('Orders in the list that could not be read'),
+    orders: count.describe("Orders in the supplier's list: matched, orphans and foreign together"),
+    matched: count.describe('Orders that are purchases of ours'),
+    refreshed: count.describe('Purchases that differed: moved, or read again next'),
+    orphans: count.describe('Orders under a reference of our stores that no purchase has'),
+    foreign: count.describe('Orders that other users of the same API key placed'),
+    missing: count.describe('Purchases whose order the supplier no longer knows'),
+    notListed: count.describe('Purchases whose order the supplier knows and does not list'),
+    errors: count.describe('Purchases that could not be compared'),
+    unreadable: count.describe('Orders in the list that could not be read'),
     error: words,
   }),
   (row: SweepRow) => ({ ...row, from: row.fromAt === 0 ? null : row.fromAt }),
@@ -134,6 +133,8 @@ const Balance = z.object({
   owedBack: OwedBack.nullable().describe('What is owed back; null before the first reading'),
   ...pageBothWays(Movement).shape,
 })
+/** Before the first reading. */
+const UNREAD = { balance: null, account: null, funds: null, owedBack: null }
 
 type RowBy<S extends (...args: never[]) => unknown> = RowOf<ReturnType<S>>
 type WaitingPurchase = RowBy<typeof waitingForMoney>
@@ -209,14 +210,7 @@ export function sweepOperations({ ordering: { db }, sweeps }: ApiContext) {
       success: { 200: 'As of the last reading' },
       async handle({ query }) {
         const [[reading], accounts] = await Promise.all([db.query(latestBalance()), db.query(allBalanceAccounts())])
-        if (!reading)
-          return ok({
-            balance: null,
-            account: null,
-            funds: null,
-            owedBack: null,
-            ...pageOf<BalanceMovement>([], query, byId),
-          })
+        if (!reading) return ok({ ...UNREAD, ...pageOf<BalanceMovement>([], query, byId) })
         const { currency } = reading
         const account = accounts.find((one) => one.currency === currency) ?? null
         const [rows, funds, owedBack] = await Promise.all([

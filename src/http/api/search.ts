@@ -67,94 +67,86 @@ function spellings(text: string): string[] {
 }
 
 export function searchOperations({ ordering: { db }, stores }: ApiContext) {
-  async function orders(q: string, limit: number): Promise<Hit[]> {
-    const number = small(q).replace(/^#+/, '')
-    const rows = await beginningWith(db, [number], limit, byId, ordersByNumber, ordersByReference)
-    return (await statesOfOrders(db, rows.slice(0, limit))).map(({ id, store, reference, number, state, lines }) => {
-      const waits = state === 'open' ? lines.map(({ waitsFor }) => waitsFor).filter((one) => one !== null) : []
-      const [first] = lines
-      return {
-        kind: 'order',
-        id,
-        name: number ?? reference,
-        otherName: number === null ? null : reference,
-        store,
-        order: reference,
-        state: waits.includes('review') ? 'review' : waits.length > 0 ? 'held' : state,
-        detail: first ? (first.name ?? first.sku) : null,
-      }
-    })
-  }
-
-  async function products(q: string, limit: number): Promise<Hit[]> {
-    const productOf = ({ productId }: Offer) => productId
-    const names = spellings(q)
-    const first = [
-      ...(await beginningWith(db, [small(q)], limit, productOf, offersBySkuBeginning)),
-      ...(await beginningWith(db, names, limit, productOf, offersByNameBeginning)),
-    ]
-    const others =
-      first.length < limit ? await Promise.all(names.map((name) => db.query(offersByWord(name, limit)))) : []
-    const offers = new Map([...first, ...others.flat()].map((offer) => [offer.productId, offer]))
-    const found = new Map([...offers].slice(0, limit))
-    const ids = stores.map(({ id }) => id)
-    const products = [...found.keys()]
-    const sold = await Promise.all(ids.map((id) => db.query(listingsOfProducts(id, products))))
-    const listed = Map.groupBy(sold.flat(), ({ productId }) => productId)
-    // A store may sell a product under a SKU of its own.
-    const begun = await db.query(listingsBySku(small(q), `${small(q)}${END}`, limit))
-    const own = begun.filter(({ store, productId }) => ids.includes(store) && !found.has(productId ?? ''))
-    const known = await db.query(offersByProduct(own.flatMap(({ productId }) => productId ?? [])))
-    return [
-      ...[...found.values()].flatMap((offer) =>
-        (listed.get(offer.productId) ?? [undefined]).map((one) => hitOf(offer, one)),
-      ),
-      ...own.map((one) =>
-        hitOf(
-          known.find(({ productId }) => productId === one.productId),
-          one,
-        ),
-      ),
-    ]
-  }
-
-  async function purchases(q: string, limit: number): Promise<Hit[]> {
-    const rows = await beginningWith(db, [small(q)], limit, byId, purchasesBySupplierOrderBeginning, purchasesById)
-    const subjects = await subjectsOf(db, rows)
-    return rows.map(({ id, supplierOrderId, state }) => {
-      const { order, name, sku } = subjects.get(id) ?? {}
-      return {
-        kind: 'purchase',
-        id,
-        name: supplierOrderId ?? id,
-        otherName: supplierOrderId === null ? null : id,
-        store: order?.store ?? null,
-        order: order?.reference ?? null,
-        state,
-        detail: `order ${order?.reference}, ${name ?? sku}`,
-      }
-    })
-  }
-
-  async function deliveries(q: string, limit: number): Promise<Hit[]> {
-    const rows = await beginningWith(db, [small(q)], limit, byId, deliveriesByDeliveryId, deliveriesById)
-    return rows.map(({ id, deliveryId, source, state, event }) => ({
-      kind: 'delivery',
-      id,
-      name: deliveryId,
-      otherName: id,
-      store: source.startsWith('stores/') ? source.slice('stores/'.length) : null,
-      order: null,
-      state,
-      detail: event,
-    }))
-  }
-
   const reads: Record<Kind, (q: string, limit: number) => Promise<Hit[]>> = {
-    order: orders,
-    product: products,
-    purchase: purchases,
-    delivery: deliveries,
+    async order(q, limit) {
+      const number = small(q).replace(/^#+/, '')
+      const rows = await beginningWith(db, [number], limit, byId, ordersByNumber, ordersByReference)
+      return (await statesOfOrders(db, rows.slice(0, limit))).map(({ id, store, reference, number, state, lines }) => {
+        const waits = state === 'open' ? lines.map(({ waitsFor }) => waitsFor).filter((one) => one !== null) : []
+        const [first] = lines
+        return {
+          kind: 'order',
+          id,
+          name: number ?? reference,
+          otherName: number === null ? null : reference,
+          store,
+          order: reference,
+          state: waits.includes('review') ? 'review' : waits.length > 0 ? 'held' : state,
+          detail: first ? (first.name ?? first.sku) : null,
+        }
+      })
+    },
+    async product(q, limit) {
+      const productOf = ({ productId }: Offer) => productId
+      const names = spellings(q)
+      const first = [
+        ...(await beginningWith(db, [small(q)], limit, productOf, offersBySkuBeginning)),
+        ...(await beginningWith(db, names, limit, productOf, offersByNameBeginning)),
+      ]
+      const others =
+        first.length < limit ? await Promise.all(names.map((name) => db.query(offersByWord(name, limit)))) : []
+      const offers = new Map([...first, ...others.flat()].map((offer) => [offer.productId, offer]))
+      const found = new Map([...offers].slice(0, limit))
+      const ids = stores.map(({ id }) => id)
+      const products = [...found.keys()]
+      const sold = await Promise.all(ids.map((id) => db.query(listingsOfProducts(id, products))))
+      const listed = Map.groupBy(sold.flat(), ({ productId }) => productId)
+      // A store may sell a product under a SKU of its own.
+      const begun = await db.query(listingsBySku(small(q), `${small(q)}${END}`, limit))
+      const own = begun.filter(({ store, productId }) => ids.includes(store) && !found.has(productId ?? ''))
+      const known = await db.query(offersByProduct(own.flatMap(({ productId }) => productId ?? [])))
+      return [
+        ...[...found.values()].flatMap((offer) =>
+          (listed.get(offer.productId) ?? [undefined]).map((one) => hitOf(offer, one)),
+        ),
+        ...own.map((one) =>
+          hitOf(
+            known.find(({ productId }) => productId === one.productId),
+            one,
+          ),
+        ),
+      ]
+    },
+    async purchase(q, limit) {
+      const rows = await beginningWith(db, [small(q)], limit, byId, purchasesBySupplierOrderBeginning, purchasesById)
+      const subjects = await subjectsOf(db, rows)
+      return rows.map(({ id, supplierOrderId, state }) => {
+        const { order, name, sku } = subjects.get(id) ?? {}
+        return {
+          kind: 'purchase',
+          id,
+          name: supplierOrderId ?? id,
+          otherName: supplierOrderId === null ? null : id,
+          store: order?.store ?? null,
+          order: order?.reference ?? null,
+          state,
+          detail: `order ${order?.reference}, ${name ?? sku}`,
+        }
+      })
+    },
+    async delivery(q, limit) {
+      const rows = await beginningWith(db, [small(q)], limit, byId, deliveriesByDeliveryId, deliveriesById)
+      return rows.map(({ id, deliveryId, source, state, event }) => ({
+        kind: 'delivery',
+        id,
+        name: deliveryId,
+        otherName: id,
+        store: source.startsWith('stores/') ? source.slice('stores/'.length) : null,
+        order: null,
+        state,
+        detail: event,
+      }))
+    },
   }
   return {
     search: operation({

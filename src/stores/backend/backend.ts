@@ -7,6 +7,7 @@ import {
   type Connecting,
   causeOfNoAnswer,
   deadlineSignal,
+  discard,
   jsonIn,
   TooLong,
   textOf,
@@ -137,14 +138,8 @@ export function dataOf(update: StoreUpdate & OfKeys & { keys?: string[] }): obje
   return { ...of, line: id, sku, quantity: units, ...fields, ...keys }
 }
 
-/** Reads a body and drops it, so that the connection can be used again. */
-const discard = (body: Dispatcher.ResponseData['body'], signal: AbortSignal): Promise<void> =>
-  body.dump({ limit: ANSWER_MAX, signal }).catch(() => {})
-
 /** Receivers should store a callback and answer at once. For a receiver that does not, a repeat is cheaper than a longer wait. */
 export const DEADLINE_MS = 15_000
-/** Where only the status of an answer is used, at most so many bytes of its body are read. */
-const ANSWER_MAX = 8192
 /** Listings in one callback, some 30 KiB. Every backend takes a body of this size, and can store it within the deadline. */
 const BATCH_SIZE = 100
 /** The most callbacks under way to one store at once: a small backend must not be flooded after it was away. */
