@@ -729,17 +729,17 @@ function writeOwnerToken(dataDir: string, token: string): void {
 }
 
 /** Returns the settings in one line. A secret is only shown as `set`. */
-const settingsLine = (config: Config, role: Role): string =>
-  [
+function settingsLine(config: Config, role: Role): string {
+  const { listen, url } = config.console
+  const pages = listen === null ? 'off' : (url ?? `${listen.host}:${listen.port}`)
+  return [
     `supplier=${config.supplier.baseUrl}`,
     `dialect=${config.dialectFacts.name}`,
     `stores=${config.stores.map(({ id }) => id).join(',')}`,
-    ...(role === 'worker' ? [] : [`console=${consoleText(config.console)}`]),
+    ...(role === 'worker' ? [] : [`console=${pages}`]),
     `public=${config.publicUrl ?? 'none, polling alone'}`,
     `sync=${config.syncCron}`,
     'apiKey=set',
     'keyEncryptionKey=set',
   ].join(' ')
-
-const consoleText = ({ listen, url }: Config['console']): string =>
-  listen === null ? 'off' : (url ?? `${listen.host}:${listen.port}`)
+}

@@ -130,7 +130,6 @@ function kept(fields: LogFields): LogFields {
   return shown as LogFields
 }
 
-/** Returns a record with the present time. */
 export const recordOf = (level: keyof Log, event: string, fields: LogFields): LogRecord => ({
   time: new Date().toISOString(),
   event,

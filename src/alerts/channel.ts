@@ -109,7 +109,6 @@ async function messagesDue(
   return dueMessages(alerts, lastAt, { least, repeatMs, connectedAt }, now)
 }
 
-/** Returns for each configured channel whether sending works. */
 export const readChannels = (rows: readonly AlertChannel[], channels: readonly Channel[]) =>
   channels.map(({ name, kind, least }) => {
     const row = rows.find(({ channel }) => channel === name)

@@ -63,7 +63,6 @@ const TRIES_MIN = 3
 /** The most waiting updates to stores that one check reads. */
 const UPDATES_MAX = 10_000
 
-/** Returns the conditions that are true now. */
 export async function readConditions(sources: ConditionSources, status: StoredStatus): Promise<Condition[]> {
   const { db, stores, limits, secretSuspect, lastBackupAt, installedAt } = sources
   const now = sources.now()
@@ -102,7 +101,6 @@ async function spendOf({ db, currency }: ConditionSources, now: number): Promise
   return { minor: own.reduce((sum, { count }) => sum + count, 0), days: Math.max(1, (now - from) / DAY) }
 }
 
-/** Returns the limits of the conditions, from the configuration. */
 export function limitsOf({ alerts, syncCron, backups, dialectFacts }: Config): ConditionLimits {
   const { balanceBelow, balanceDays, syncStaleHours, diskFreeMb } = alerts
   const { currency } = dialectFacts.money
@@ -138,5 +136,4 @@ export async function diskFreeMb(folder: string): Promise<number | null> {
   }
 }
 
-/** Returns when the data folder was made. */
 export const madeAt = async (folder: string): Promise<number> => (await stat(path.resolve(folder))).birthtimeMs

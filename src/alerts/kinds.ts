@@ -213,7 +213,6 @@ export function ruleOf(kind: StoredKind): AlertRule {
 
 export const severityOf = (kind: StoredKind): Severity => ruleOf(kind).severity
 
-/** Makes an alert from a row of the outbox, in its first state. */
 export function alertOf({ id, type: text, payload, createdAt, reference, number }: UntakenAlert): Alert {
   const type = storedKind(text)
   const order = { ...(reference !== null && { reference }), ...(number !== null && { number }) }
@@ -249,7 +248,6 @@ export const isOver = async (alert: Alert, facts: Facts): Promise<boolean> =>
 const isOfRemovedStore = ({ payload }: Alert, { stores }: Facts): boolean =>
   typeof payload.store === 'string' && !stores.some(({ id }) => id === payload.store)
 
-/** Returns the command to type first. */
 export function commandOf({ type, subject }: Pick<Alert, 'type' | 'subject'>): string {
   const { command } = ruleOf(type)
   return `quayside ${command}${command.endsWith(' ') ? (subject ?? '') : ''}`.trim()

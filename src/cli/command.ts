@@ -155,14 +155,12 @@ type Value<F, Row> = F extends `${string} <${string}`
     : string
   : true
 
-/** The options of every command that reads a configuration. */
 export const fileOptions = {
   '--json': 'print one JSON document',
   '--config <file>': `configuration, else ${CONFIG_FILE}`,
 }
 export type FileFlags = Given<typeof fileOptions>
 
-/** The options of every command that speaks to the service. */
 export const serviceOptions = {
   ...fileOptions,
   '--url <address>': 'address of the service, else QUAYSIDE_URL, else the configuration',

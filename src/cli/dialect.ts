@@ -172,7 +172,6 @@ const readColumns: Columns<DialectFinding> = {
 const settingText = (value: unknown): string =>
   typeof value === 'string' && value !== '' ? plain(value) : JSON.stringify(value)
 
-/** Writes facts one after the other, as many as fit in a line. */
 function listText(title: string, findings: DialectFinding[], width: number, withSetting = false): string {
   if (findings.length === 0) return ''
   const facts = findings.map(({ fact, dialect }) => (withSetting ? `${fact} (${cell(dialect)})` : fact))

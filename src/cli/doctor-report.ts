@@ -73,7 +73,6 @@ function settingsOf(config: Config): string[] {
   return [...new Set(lines)]
 }
 
-/** Facts of the running service, from its metrics. */
 async function serviceFacts(options: ServiceFlags, env: Io['env']): Promise<Facts> {
   const { origin, token } = connectionOf(options, env)
   const headers: Record<string, string> = token ? { authorization: `Bearer ${token.reveal()}` } : {}

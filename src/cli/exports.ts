@@ -5,7 +5,6 @@ import { Failure } from '../errors.ts'
 import { type Call, type CommandRow, type Io, REASON } from './command.ts'
 import { details, type Pair } from './facts.ts'
 
-/** The options for the period of an export, with their help. */
 const bounds = { from: 'then or later: 2026-03-01, or 2026-03-01T09:30:00Z', to: 'before' }
 
 const options = (came: string) => ({

@@ -238,7 +238,6 @@ function unreadableText(answer: Status['unreadable'][number], now: number): stri
   return `the answer to ${cell(request)} cannot be read, first ${instant(since, now)}: ${there}${effect}`
 }
 
-/** Lists the supplier's limits, under the names that the supplier gives them. */
 function limitsText(value: unknown): string {
   const limits = Object.entries(value ?? {}).filter(([, limit]) => limit !== null)
   const words = (name: string) => plainName(name).replaceAll(/([a-z])([A-Z])/g, (_, a, b) => `${a} ${b.toLowerCase()}`)

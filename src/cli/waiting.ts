@@ -29,7 +29,6 @@ something is out of the ordinary. Those who have waited longest come first.`,
   text: (answer, call) => `${headline(answer, call)}${linesText(answer.items, call)}`,
 }
 
-/** Says how many customers wait, from when on, and how many of them wait for a person. */
 export function waitingText(waiting: Answer<'GET /status'>['waiting'], now: number): string {
   const { customers, upTo, longestSince, forPerson } = waiting
   if (customers === 0) return 'no customer waits for a key'

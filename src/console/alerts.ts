@@ -157,8 +157,6 @@ function adviceCell(one: AlertView): Html {
   return html`<span>${sentenceOf(one.advice)} ${path === undefined ? html`<code>${one.command}</code>` : html`<a href="${path}">See it<span class="hide">: ${alertText(one.type)}</span></a>`}</span>`
 }
 
-const severityMark = ({ severity }: AlertView): Html => mark(severity === 'critical' ? 'stop' : 'held', severity)
-
 function attended({ acknowledgedBy, acknowledgedAt, mutedUntil }: AlertView, now: number): Piece {
   const isMuted = mutedUntil !== null && Date.parse(mutedUntil) > now
   if (acknowledgedAt === null && !isMuted) return undefined
@@ -179,7 +177,7 @@ function openPart(visit: Visit, items: readonly AlertView[], may: boolean, store
         (one) =>
           html`${may && tick(visit, 'attend', [`${alertText(one.type)} of ${one.at}`, one.id])}${alertText(one.type)}`,
       ],
-      ['Severity', severityMark, 'top'],
+      ['Severity', ({ severity }) => mark(severity === 'critical' ? 'stop' : 'held', severity), 'top'],
       ['About', (one) => aboutCell(one, stores)],
       ['What', alertNote],
       ['Do', adviceCell],

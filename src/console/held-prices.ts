@@ -56,7 +56,6 @@ const rowOf = ({ known, sku, store, wantedPrice, id }: ItemOf<'listHeldPrices'>)
   return [known?.name ?? sku, store, wantedPrice ?? '', id]
 }
 
-/** Draws the table in which a person selects prices. */
 function severalPart({ visit, items, stores, mayAct }: Seen<'listHeldPrices'>): Html {
   const product = (one: ItemOf<'listHeldPrices'>) =>
     html`${mayAct && tick(visit, 'several', rowOf(one), true)}<a href="${listingPath(one.store, one.id)}"><bdi>${rowOf(one)[0]}</bdi></a><small><bdi>${storeName(stores, one.store)}</bdi></small>`
@@ -75,7 +74,6 @@ function severalPart({ visit, items, stores, mayAct }: Seen<'listHeldPrices'>): 
   return section('all-h', 'Several at once', html`${all}${form}`)
 }
 
-/** Draws the held prices, each in a section of its own with its actions. */
 export async function heldPriceParts(visit: Visit, items: readonly ItemOf<'listHeldPrices'>[]): Promise<Html> {
   const names = await storeNames(visit)
   const drawn = items.map(async ({ store, id }) => ({

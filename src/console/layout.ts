@@ -74,7 +74,7 @@ ${live({ tag: 'div', id: 'counts', class: 'counts', from, content: standing(fram
 </div>
 <main id="main">
 ${STALE}
-${notice && noticeLine(notice)}
+${notice && html`<p class="notice is-${notice.kind}" id="notice" role="status" tabindex="-1" autofocus>${mark(notice.kind, notice.word)}<span>${notice.text}</span></p>`}
 ${main}
 <footer><p><span id="zone">All times are UTC.</span> ${about}</p></footer><p class="hide" id="said" aria-live="polite"></p>
 </main>
@@ -110,9 +110,6 @@ export function buyingMark(
   if (freeze) return mark('stop', frozen)
   return unreadable.some(({ pausesBuying }) => pausesBuying) ? mark('held', paused) : mark('done', on)
 }
-
-const noticeLine = ({ kind, word, text }: Notice): Html =>
-  html`<p class="notice is-${kind}" id="notice" role="status" tabindex="-1" autofocus>${mark(kind, word)}<span>${text}</span></p>`
 
 /** A page without navigation, for people who are not signed in. */
 export const landing = (title: string, content: Piece, below?: Html): Html => html`<!doctype html>

@@ -15,8 +15,6 @@ import { ago, clockTag, money, sentenceOf, storeName } from './words.ts'
 /** A filter in addition to the states: listings that are held because their offer is not clear. */
 const PROBLEMS = 'problems'
 
-const isListingState = (text: string): text is ListingState => text in listingLabels
-
 /** The store that the address names, or the first one. */
 const storeOf = (query: URLSearchParams, { stores }: StatusView): string =>
   query.get('store') || (stores[0]?.store ?? '')
@@ -60,8 +58,8 @@ export const listingsPage = listPage<ListedBy>({
     const { store, name, state, search } = wordsOf(seen)
     if (store === '') return ['Listings']
     if (search !== '') return [`Listings of ${name} that begin with “${search}”`]
-    const means = isListingState(state) && html`<p class="small quiet">${state}: ${listingLabels[state].means}</p>`
-    return [`Listings of ${name}`, means]
+    const means = listingLabels[state as ListingState]?.means
+    return [`Listings of ${name}`, means && html`<p class="small quiet">${state}: ${means}</p>`]
   },
   none: [
     'No listings yet',

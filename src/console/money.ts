@@ -108,7 +108,6 @@ function earned(rows: readonly Row[], head: string, name: (row: Row) => Piece): 
   return table({ caption: `Earnings by ${head.toLowerCase()}`, rows, isPairs: true, none, columns })
 }
 
-/** Draws what waits for money and what is owed back. */
 function moneyAtSupplier({ balance, funds, owedBack }: AnswerOf<'viewBalance'>, now: number): Html | undefined {
   if (!balance || !funds) return undefined
   const { currency } = funds

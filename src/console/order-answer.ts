@@ -66,7 +66,6 @@ function stripOf(order: OrderHistoryView, waits: readonly WaitingItem[], now: nu
 
 type Sums = Omit<OrderHistoryView['lines'][number]['money'], 'leastMargin'> & { leastMargin?: string | null }
 
-/** Draws each line with its sale price, its net cost and its margin, and the sum of them. */
 function linesOf(order: OrderHistoryView): Html {
   const { lines, money: sum } = order
   const { wanted, delivered } = unitsOf(order, [])

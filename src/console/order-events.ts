@@ -135,7 +135,8 @@ function attemptEntry(attempt: Attempt, all: readonly Attempt[], found: Found, m
   const read = attempt.detail !== null && attempt.detail !== moved?.after && sentenceOf(attempt.detail)
   const { amount = null, currency } = found?.purchase ?? {}
   const charged = end && amount !== null && `It has charged ${money(amount, currency)}. `
-  const text = `${request}\n\n${answerText(attempt)}`
+  const digest = attempt.answerDigest ?? '–'
+  const text = `${request}\n\nHTTP ${status}\nSHA-256 of the body: ${digest}\n\nThe body itself is not kept: it may hold licence keys.`
   return [
     {
       ...{ rank: 5, at, sign, what, isStep, run, purchaseId },
@@ -194,9 +195,6 @@ function requestText({ idempotencyKey, body }: Purchase): string {
   }
   return `POST /orders\nidempotency-key: ${idempotencyKey}\nx-api-key: (set)\n\n${shown}`
 }
-
-const answerText = ({ status, answerDigest }: Attempt): string =>
-  `HTTP ${status}\nSHA-256 of the body: ${answerDigest ?? '–'}\n\nThe body itself is not kept: it may hold licence keys.`
 
 /** Returns one entry for each commit that stored keys of a purchase. The entry shows the commit's change, taken out of `left`. */
 function keysEntries({ lines }: OrderHistoryView, left: Set<Transition>, find: (id: string) => Found): Entry[] {

@@ -133,10 +133,12 @@ interface Around {
 
 function contentOf(order: OrderHistoryView, claims: Piece, around: Around): Html {
   const { visit, stores, waits } = around
+  const { receivedAt, cancelRequestedAt } = order
+  const { now } = visit
   const here = orderPath(order)
   const name = storeName(stores, order.store)
   return html`<header class="title"><p class="trail"><a href="/orders">Orders</a> / <a href="/orders?store=${encodeURIComponent(order.store)}">${name}</a> / <span class="id">${numberOf(order)}</span></p><h1>Order ${numberOf(order)}</h1>
-${receivedText(order, visit.now)}</header>
+<p class="quiet">Received ${ago(receivedAt, now)}, ${clockTag(receivedAt, now)}.${cancelRequestedAt !== null && html` Cancelled ${clockTag(cancelRequestedAt, now)}.`}</p></header>
 ${live({ id: 'answer', class: 'stack wide', labelledBy: 'ans-h', from: `${here}/parts/answer`, content: answerOf(order, waits, name, visit) })}
 <div class="split">
 ${live({ id: 'log', labelledBy: 'log-h', from: `${here}/parts/log?${visit.query.toString()}`, content: logOf(order, visit, name) })}
@@ -145,10 +147,6 @@ ${order.lines.map((line, index) => lineSection(order, line, index, around))}
 ${claims}
 ${section('whole-h', 'The whole order', wholeOf(order, name, around))}
 </div></div>`
-}
-
-function receivedText({ receivedAt, cancelRequestedAt }: OrderHistoryView, now: number): Html {
-  return html`<p class="quiet">Received ${ago(receivedAt, now)}, ${clockTag(receivedAt, now)}.${cancelRequestedAt !== null && html` Cancelled ${clockTag(cancelRequestedAt, now)}.`}</p>`
 }
 
 const isHeld = ({ state, holdReason }: Purchase): boolean =>

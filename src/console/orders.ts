@@ -58,7 +58,7 @@ ${newest && !query.has('before') && !query.has('after') && live({ tag: 'div', id
     ],
     ['What', whatOf, 'plain'],
     ['Received', ({ receivedAt }) => clockTag(receivedAt, now)],
-    ['Keys', keysOf],
+    ['Keys', (order) => `${sumOf(order, 'delivered')} of ${sumOf(order, 'quantity')}`],
     ['To keys', toKeys, 'number'],
     ['Cost', ({ cost, currency }) => money(cost, currency), 'number'],
     ['State', orderMark, 'top'],
@@ -125,12 +125,8 @@ function whatOf({ lines }: OrderEntryView): Piece {
   return html`${first.quantity} × <bdi>${first.name ?? first.sku}</bdi>${more}${first.name !== null && html`<small><span class="id">${first.sku}</span></small>`}`
 }
 
-const isOurs = ({ state }: OrderEntryView['lines'][number]): boolean => state !== 'not_ours'
-
 const sumOf = ({ lines }: Pick<OrderEntryView, 'lines'>, name: 'quantity' | 'delivered'): number =>
-  lines.filter(isOurs).reduce((sum, line) => sum + line[name], 0)
-
-const keysOf = (order: OrderEntryView): string => `${sumOf(order, 'delivered')} of ${sumOf(order, 'quantity')}`
+  lines.filter(({ state }) => state !== 'not_ours').reduce((sum, line) => sum + line[name], 0)
 
 function toKeys({ state, lastKeyAt, receivedAt }: OrderEntryView): Piece {
   if (lastKeyAt !== null) return duration(Date.parse(lastKeyAt) - Date.parse(receivedAt))

@@ -128,7 +128,6 @@ interface Compared {
   differs?: string
 }
 
-/** Draws three things side by side: what we ordered, what the supplier says and what we hold. */
 function evidenceTable({ purchase, keys, orders }: EvidenceView, now: number, isRead: boolean): Html {
   const { quantity, currency } = purchase
   const of = (show: (reading: NonNullable<Order['reading']>) => Piece) =>

@@ -276,7 +276,6 @@ function sendSignedOut(request: Request, response: Response, asked?: Pick<Return
   sendMarkup(response, signedOutPage(SIGNED_OUT, asked && request.url))
 }
 
-/** Adds the routes by which a person signs in with a link, and signs out again. */
 function routeSigning(
   router: Router,
   { access, monotonic, address, sandboxUrl }: RouterParts,
@@ -360,6 +359,5 @@ function fieldIn(form: URLSearchParams, named: string): string {
 const given = (values: Values): Record<string, string> =>
   Object.fromEntries(Object.entries(values).flatMap(([name, value]) => (value ? [[name, value]] : [])))
 
-/** Returns the path with its pieces put in. */
 export const filled = (path: string, pieces: Record<string, string>): string =>
   path.replaceAll(/:(\w+)/g, (_, name: string) => encodeURIComponent(pieces[name] ?? ''))

@@ -94,7 +94,6 @@ ${asked !== undefined && html`<p class="small quiet">Once you have signed in wit
 export const SIGNED_OUT = 'The console opens by a link that works once, or by the session that such a link began.'
 export const LINK_GONE = `The link has expired, was used, or is not whole. It works once: for ${LINK_MS / 60_000} minutes, or for a day if a colleague made it.`
 
-/** The page that says who is signed in here, with the ways to sign out. */
 export const sessionPage: Page = {
   path: '/session',
   show: async ({ caller }) => {

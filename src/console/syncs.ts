@@ -90,7 +90,6 @@ async function runsPart({ call, query, now }: Visit): Promise<Html> {
   return html`${sectionHead('runs-h', 'Runs', count)}${runs}${pager('/syncs', shown, answer)}`
 }
 
-/** Causes of syncs and sweeps. */
 const causes: Record<string, string> = {
   schedule: 'on schedule',
   start: 'at the start of the service',

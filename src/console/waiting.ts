@@ -98,7 +98,6 @@ function selectable(items: readonly WaitingItem[], { caller, query }: Visit) {
   return caller.role === 'viewer' ? [] : those.filter(({ help }) => help === those[0]?.help).slice(0, AT_ONCE)
 }
 
-/** Draws the form for the lines of one cause. */
 function severalPart(items: ReturnType<typeof selectable>, visit: Visit): Html | undefined {
   const [first] = items
   if (!first) return undefined
@@ -230,7 +229,6 @@ const several = byOperator(async (visit) => {
 
 const partOf = (visit: Visit): Promise<Html> => queuePart(visit, '/waiting', visit.query.get('cause') ?? '')
 
-/** Draws the sentence about the customers who wait. */
 async function headlinePart(visit: Visit): Promise<Html> {
   const { waiting } = await visit.status()
   const isEmpty = waiting.customers === 0

@@ -48,7 +48,6 @@ export function shownText(value: unknown): string {
   return JSON.stringify(value.length > SHOWN_MAX ? `${value.slice(0, SHOWN_MAX)}…` : value)
 }
 
-/** Joins a path to the path above it. */
 export const below = (prefix: string, path: string): string => [prefix, path].filter(Boolean).join('.')
 
 /**

@@ -37,7 +37,6 @@ interface Records {
   absent: string
 }
 
-/** Checks products, orders, the balance and webhooks, field by field. */
 export function checkRecords(dialect: Dialect, sample: Sample): Judged[] {
   const products = rowsOf(sample.products.json, dialect)
   const id = products[0] === undefined ? undefined : asId(valueAt(products[0], dialect.product.id))
@@ -199,7 +198,6 @@ function shownValue(fact: string, value: unknown): string {
   return text.includes('[removed]') && typeof value === 'string' ? `a text of ${value.length} characters` : text
 }
 
-/** Checks every status word of the orders and of the dialect. */
 function checkStatuses({ order, orderStatuses }: Dialect, orders: unknown[]): Judged[] {
   const words = orders.map((record) => valueAt(record, order.status)).filter((value) => typeof value === 'string')
   const seen = new Map<string, number>()
@@ -217,7 +215,6 @@ function checkStatuses({ order, orderStatuses }: Dialect, orders: unknown[]): Ju
   return [...mapped, ...others]
 }
 
-/** Checks the reason of a failed order, and the keys of a completed order. */
 function checkKeys(dialect: Dialect, all: unknown[], second: Answer | undefined): Judged[] {
   const { order, orderStatuses } = dialect
   const inState = (state: string) =>

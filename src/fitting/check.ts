@@ -252,7 +252,6 @@ function tokenFacts({ renewBeforeSeconds }: Tokens, { renewed }: Sample): Judged
 }
 type Tokens = Extract<Dialect['auth'], { kind: 'oauth2_client_credentials' }>
 
-/** Checks the envelope of a success: its flag, and the record in the envelope. */
 function checkEnvelopes(dialect: Dialect, sample: Sample): Judged[] {
   const answers = answersOf(sample)
   const { envelope, flags } = dialect
@@ -559,7 +558,6 @@ function queryFacts({ paging, products, orders }: Dialect, openapi: OpenapiDocum
   ]
 }
 
-/** Checks the requests: an order and a webhook. */
 function orderFacts(dialect: Dialect, openapi: OpenapiDocument): Judged[] {
   const { headers, orderRequest, quantityMax, externalOrderIdMax, webhookRequest } = dialect
   const order = openapi.operation('post', '/orders')
@@ -585,7 +583,6 @@ function requiredFacts(body: Node | undefined, { orderRequest, orderRequired }: 
   return [same ? documented('orderRequired', value) : differs('orderRequired', value)]
 }
 
-/** Checks the answers: statuses of orders, codes of errors, and the secret in the answer to POST /webhooks. */
 function answerFacts(dialect: Dialect, openapi: OpenapiDocument): Judged[] {
   const { envelope, order, orderStatuses, error, errors, webhook } = dialect
   const orders = openapi.fields(openapi.operation('get', '/orders/{}')?.success)
@@ -614,7 +611,6 @@ function answerFacts(dialect: Dialect, openapi: OpenapiDocument): Judged[] {
 
 const wordsOf = (schema: Node | undefined): string[] => valuesOf(schema).filter((value) => typeof value === 'string')
 
-/** Checks the deliveries: names of events, their headers and the fields of their payloads. */
 function eventFacts({ signature, event, eventId }: Dialect, openapi: OpenapiDocument): Judged[] {
   const { events } = openapi
   const operations = [...events.values()]

@@ -52,7 +52,6 @@ export function unreadable(fact: string, value: string, more: More = {}): Judged
   return { fact, verdict: 'unreadable', value, ...more }
 }
 
-/** Compares a setting with what the supplier does. */
 export const compared = (fact: string, setting: unknown, right: unknown, value: string): Judged =>
   setting === right ? { ...read(fact, value), right } : differs(fact, value, { right })
 

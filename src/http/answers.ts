@@ -42,7 +42,6 @@ const httpCodes = {
   too_slow: 'the request did not come in time',
 } as const
 
-/** Every error code with its meaning. */
 export const errorCodes = { ...failureCodes, ...failureReasons, ...httpCodes }
 export type ErrorCode = keyof typeof errorCodes
 
@@ -98,7 +97,6 @@ function nameOf(thrown: unknown): ErrorCode {
   return reason !== undefined && Object.hasOwn(failureReasons, reason) ? (reason as ErrorCode) : codeOf(thrown)
 }
 
-/** Answers a path that exists under another method. */
 export const methodNotAllowed =
   (allow: string): RequestHandler =>
   (_request, response) => {

@@ -239,9 +239,6 @@ const groups: Record<string, { description: string; pieces: string[] }> = {
   Tokens: { description: 'Bearer tokens, and links into the console.', pieces: ['tokens', 'console'] },
 }
 
-const groupOf = (path: string): string[] =>
-  Object.keys(groups).filter((name) => groups[name]?.pieces.includes(path.split('/')[1] ?? ''))
-
 const common = (name: keyof typeof commonFailures) => ({ $ref: `#/components/responses/${name}` })
 
 const ownPath = {
@@ -295,7 +292,7 @@ function describe(one: Operation): ZodOpenApiOperationObject {
     operationId: one.name,
     summary: one.summary,
     description: audience(one),
-    tags: groupOf(one.path),
+    tags: Object.keys(groups).filter((name) => groups[name]?.pieces.includes(one.path.split('/')[1] ?? '')),
     security: [...(store ? [{ storeToken: [store] }] : []), ...(people ? [{ personToken: [people] }] : [])],
     requestParams: {
       path: z.object(Object.fromEntries(pieces)),

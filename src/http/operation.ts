@@ -152,7 +152,6 @@ export function operation<
   return made as unknown as Declared<R, Q, z.input<B>, z.output<A>>
 }
 
-/** Lists operations under the names that are their keys. */
 export const listed = (operations: Record<string, Nameless>): Operation[] =>
   Object.entries(operations).map(([name, one]) => ({ ...one, name }))
 
@@ -331,7 +330,6 @@ export const rowShapeOf = (answer: z.ZodType): z.ZodType | undefined => rowShape
 
 const isFile = (answer: z.ZodType): boolean => answer === csvFile || rowShapes.has(answer)
 
-/** Sends a file as fast as the client reads it. */
 export async function sendFile(response: Response, status: number, { name, type, pieces }: SentFile): Promise<void> {
   response.status(status).set({
     'content-type': `${type ?? 'text/csv'}; charset=utf-8`,

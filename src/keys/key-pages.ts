@@ -89,7 +89,6 @@ async function read({ db, now, pageDays }: Pages, token: string) {
   const products = standing.lines.flatMap(({ line }) => line.productId ?? [])
   const known = products.length === 0 ? [] : await db.query(offersByProduct(products))
   const byProduct = new Map(known.map((offer) => [offer.productId, offer]))
-  /** The offer of each line, by the id of the line. */
   const offers = new Map(standing.lines.map(({ line }) => [line.line, byProduct.get(line.productId ?? '')]))
   const granted = new Map(units.map((one) => [one.line, one.granted]))
   const revealsByKey = Map.groupBy(reveals, nameOf)
@@ -126,7 +125,6 @@ async function read({ db, now, pageDays }: Pages, token: string) {
   return { entitlement, revealsByKey, page: { orderId, store, reference, number, closesAt, offers, ...shown } }
 }
 
-/** Names a key on its page. */
 export const nameOf = ({ purchaseId, ordinal }: { purchaseId: string; ordinal: number }) => `${purchaseId} ${ordinal}`
 
 /**

@@ -39,7 +39,6 @@ export const readStatus = (db: Pick<Database, 'query'>) =>
     alertChannels: db.query(allAlertChannels()),
   })
 
-/** Counts the listings of each store by their state. */
 export const listingsByState = sharedInTurn((db: Pick<Database, 'query'>) => db.query(countListings()))
 
 async function together<T extends object>(reads: T): Promise<{ [Name in keyof T]: Awaited<T[Name]> }> {

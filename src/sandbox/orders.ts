@@ -43,7 +43,7 @@ export function keepOrders(ground: Ground, ledger: Ledger, offers: Offers, webho
   const byHand = <Rest extends unknown[]>(act: (order: Order, ...rest: Rest) => Order) =>
     db.transaction(({ id }: Pick<Order, 'id'>, ...rest: Rest): Order | undefined => {
       const order = rows.get(id)
-      return order && money(order) === 'kept' ? act(order, ...rest) : undefined
+      return order?.status === 'open' || order?.status === 'completed' ? act(order, ...rest) : undefined
     })
 
   return {
@@ -146,9 +146,6 @@ function change({ rows, ledger, webhooks, now }: Book, order: Order, changes: Pa
   else if (changed.status !== 'open') webhooks.emit('order.failed', { order: changed })
   return changed
 }
-
-const money = ({ status }: Order): 'kept' | 'returned' =>
-  status === 'open' || status === 'completed' ? 'kept' : 'returned'
 
 /** Returns why nothing is sold. The checks are in the order of the contract: quantity maximum, product, stock, balance. */
 function refusalOf(

@@ -185,7 +185,6 @@ export function earningsAsked(
   return asked
 }
 
-/** The operation that shows what was earned. */
 export function earningsOperations({ ordering }: ApiContext) {
   return {
     viewEarnings: operation({

@@ -35,7 +35,6 @@ export const Alert = view(
   ({ isOver, ...alert }: StandingAlert) => ({ ...alert, state: isOver ? ('ended' as const) : ('open' as const) }),
 )
 
-/** A channel for alerts, and how sending to it goes. */
 export const AlertChannel = component('AlertChannel', {
   channel: z.string(),
   kind: z.enum(['webhook', 'slack', 'email']),
@@ -54,7 +53,6 @@ const Tried = z.object({
   ms: count.describe('How long it took, in milliseconds'),
 })
 
-/** The operations of alerts: people read alerts and act on them, and see and test the channels that notify people. */
 export function alertOperations({ ordering, alerting }: ApiContext) {
   const { db } = ordering
   const alertAt = async (id: string) => standingOf(await need(db, alertById(id), 'alert', id))

@@ -30,7 +30,6 @@ const Rotated = z.object({
   after: z.string().describe('Name of the key that the service needs from its next start on'),
 })
 
-/** The operations of backups, and of the key under which the database is sealed. */
 export function backupOperations({ backups, keys }: ApiContext) {
   return {
     listBackups: operation({

@@ -37,7 +37,6 @@ const syncRun = component('SyncRun', {
 })
 const SyncRun = view(syncRun, (row: SyncRunRow) => row)
 
-/** One difference in one offer. */
 const offerChange = {
   productId: z.string(),
   sku: z.string(),

@@ -34,7 +34,6 @@ const Person = component('ConsolePerson', {
   linkUntil: maybeAt.describe('Until when an unused link signs the person in; null: there is none'),
 })
 
-/** The operations of the console: links that sign people in, and the sessions of people who are signed in. */
 export function consoleOperations({ ordering, randomBytes, consoleAddress }: ApiContext) {
   const { db, now, newId } = ordering
   return {

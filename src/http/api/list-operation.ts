@@ -27,7 +27,7 @@ interface AskedPage {
  * asked for.
  */
 export function pageOf<R>(rows: R[], asked: AskedPage, cursor: (row: R) => string, by: 'before' | 'after' = 'before') {
-  const isBack = isBackwards(asked, by)
+  const isBack = asked[by === 'before' ? 'after' : 'before'] !== undefined
   const isMore = rows.length > asked.limit
   const items = rows.slice(0, asked.limit)
   if (isBack) items.reverse()
@@ -38,9 +38,6 @@ export function pageOf<R>(rows: R[], asked: AskedPage, cursor: (row: R) => strin
     previous: (isBack ? isMore : asked[by] !== undefined) ? at(items[0]) : null,
   }
 }
-
-const isBackwards = (asked: AskedPage, by: 'before' | 'after'): boolean =>
-  asked[by === 'before' ? 'after' : 'before'] !== undefined
 
 export const byId = ({ id }: { id: string }): string => id
 
@@ -93,7 +90,6 @@ interface ListDeclaration<R extends Route, I extends z.ZodType, C extends By, F 
   show?: (rows: Row[]) => Promise<z.input<I>[]>
 }
 
-/** Makes an operation that answers a list. */
 export function listOperation<
   const R extends Route,
   I extends z.ZodType,

@@ -162,7 +162,6 @@ const linkingOf = ({ db, now, newId, wake }: ApiContext['ordering']): Linking =>
   wake: () => wake('publish'),
 })
 
-/** The operations of listings: stores read what they can sell, and people see listings and decide on them. */
 export function listingOperations(context: ApiContext) {
   const { ordering, stores } = context
   const { db, now } = ordering
@@ -327,7 +326,6 @@ const ImportReport = z.object({
   truncated: z.boolean().describe('There are more problems than are listed'),
 })
 
-/** The operations that export and import the listings of a store as a CSV file. */
 export function listingFileOperations({ ordering, stores }: ApiContext) {
   return {
     exportListings: operation({

@@ -21,7 +21,6 @@ import {
 import { resendKeys } from '../../ordering/resend.ts'
 import { takeByHand } from '../../ordering/shop-orders.ts'
 import { claimsOfOrder } from '../../storage/claims.ts'
-import type { Database } from '../../storage/database.ts'
 import type { Purchase as PurchaseRow } from '../../storage/purchases.ts'
 import {
   choice,
@@ -300,7 +299,9 @@ export function orderOperations(context: ApiContext) {
     }
   }
   const storeQuery = { store: inStore }
-  const idOf = (named: Named) => idOfOrder(db, named)
+  /** Finds an order. A store token finds only its own store's orders. A person names the store if several have the reference. */
+  const idOf = async ({ caller, path: { reference }, query }: Named): Promise<string> =>
+    (await orderCalled(db, storeAsked(caller, query.store), reference)).id
   const unknown = 'no order has this reference'
   const shopOf = (named: string | undefined): string => {
     const shops = context.stores.filter(({ id }) => ordering.storeOf(id)?.order)
@@ -502,7 +503,3 @@ function storeAsked({ store }: Caller, named: string | undefined): string | unde
 
 /** A call that names an order. */
 type Named = Pick<Call<{ store?: string | undefined }, unknown, 'reference'>, 'caller' | 'path' | 'query'>
-
-/** Finds an order. A store token finds only its own store's orders. A person names the store if several have the reference. */
-const idOfOrder = async (db: Database, { caller, path: { reference }, query }: Named): Promise<string> =>
-  (await orderCalled(db, storeAsked(caller, query.store), reference)).id

@@ -33,7 +33,6 @@ const ListedEffect = view(
 
 const effectKinds = ['callback', 'alert'] as const
 
-/** The operations of messages that are queued for stores and operators. */
 export function outboxOperations({ ordering }: ApiContext) {
   const { db } = ordering
   return {

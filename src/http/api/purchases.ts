@@ -126,10 +126,8 @@ const PurchaseDetail = view(
   withAmounts<Entry & Pick<z.input<typeof detail>, 'attempts' | 'transitions' | 'outages'>>,
 )
 
-/** An entry about an action of a person. */
 export const audited = { at, actor: z.string(), action: z.string(), detail: words }
 
-/** The number of equal changes in a row, and the time of the last of them. */
 export const repeated = { times: z.int().describe('How often in a row'), lastAt: at }
 
 type EvidenceRows = Awaited<ReturnType<typeof viewEvidence>>
@@ -203,7 +201,6 @@ const Evidence = view(
   }),
 )
 
-/** The operations of purchases. Operators see purchases here, and decide on purchases that wait for a decision. */
 export function purchaseOperations({ ordering }: ApiContext) {
   const { db } = ordering
   const found = (id = '') => need(db, purchaseById(id), 'purchase', id)

@@ -170,7 +170,6 @@ async function owedBackNow(db: Pick<Database, 'query'>, { currency, owedBackMino
 }
 type OwedBackNow = Awaited<ReturnType<typeof owedBackNow>>
 
-/** The operations of the comparisons with the supplier: orders with purchases, and the balance with the cost of purchases. */
 export function sweepOperations({ ordering: { db }, sweeps }: ApiContext) {
   return {
     requestSweep: operation({

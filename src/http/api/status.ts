@@ -10,7 +10,6 @@ import { pausesBuying } from '../../ordering/unreadable-answers.ts'
 import type { WaitingLineView } from '../../ordering/waiting.ts'
 import { currentFreeze } from '../../storage/freezes.ts'
 import { COUNT_MAX } from '../../storage/statement.ts'
-import type { Supplier } from '../../supplier/client.ts'
 import { freezeBody, unfreezeBody } from '../input.ts'
 import { type ApiContext, ok, operation, operator, viewer } from '../operation.ts'
 import { Alert, AlertChannel } from './alerts.ts'
@@ -150,6 +149,7 @@ const Status = view(
     const { supplier, policy, dialect } = ordering
     const [{ caps }, { currency }, next] = [policy, dialect.money, nextRuns()]
     const { balance, purchases, offers, deliveries, outbox, discrepancies, listings, endedSync, outage } = status
+    const quota = supplier.quota()
     const byState = (rows: Total<{ state: string }>[]) => tally(rows, ({ state }) => state)
     const upTo = (sums: Record<string, number>) =>
       Object.fromEntries(Object.entries(sums).map(([name, sum]) => [name, Math.min(sum, COUNT_MAX)]))
@@ -207,7 +207,7 @@ const Status = view(
         // Until the supplier answers this process, its last known answer is the newest reading of the balance in the database.
         lastAnswerAt: supplier.reach().answered?.lastAt ?? balance?.readAt ?? null,
         answerMs: answerTimes(supplier.reach().answerMs),
-        quota: quotaView(supplier.quota()),
+        quota: quota ? { ...quota, limit: quota.limit ?? null } : null,
         waiting: purchases
           .filter(({ state, holdReason }) => waitsForSupplier.includes(state) && holdReason === null)
           .reduce((sum, { total }) => sum + total, 0),
@@ -227,8 +227,6 @@ function answerTimes(times: readonly number[]) {
   const at = (share: number) => Math.round(sorted[Math.ceil(sorted.length * share) - 1] ?? 0)
   return sorted.length === 0 ? null : { p50: at(0.5), p95: at(0.95) }
 }
-
-const quotaView = (quota: ReturnType<Supplier['quota']>) => (quota ? { ...quota, limit: quota.limit ?? null } : null)
 
 export type StatusView = z.output<typeof Status>
 

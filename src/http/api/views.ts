@@ -25,13 +25,11 @@ export const finding = z.object({
 /** Makes the shape of an object that is a named component of the OpenAPI document. */
 export const component = <S extends z.core.$ZodLooseShape>(id: string, shape: S) => z.object(shape).meta({ id })
 
-/** Returns a list in Markdown of words and their meanings. */
 export const meaningsText = (means: Record<string, string>): string =>
   Object.entries(means)
     .map(([word, text]) => `- \`${word}\`: ${text}`)
     .join('\n')
 
-/** Makes a named enumeration for the OpenAPI document, with the meaning of each word. */
 export const enumeration = <T extends string>(id: string, labels: Record<T, Pick<Label, 'means'>>) =>
   z.enum(Object.keys(labels) as T[]).meta({ id, description: meaningsText(meansOf(labels)) })
 
