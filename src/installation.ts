@@ -23,6 +23,7 @@ import {
   openAlone,
   openBeside,
   placeName,
+  readBeside,
 } from './storage/database-place.ts'
 import { forget, makeFolder, undoOfFolder, writeText } from './storage/files.ts'
 import { SET_UP, setFreeze } from './storage/freezes.ts'
@@ -239,10 +240,8 @@ export async function inspect(config: Config) {
  *
  * @returns undefined before the catalogue was read for the first time
  */
-export async function offersOfSkus(config: DatabasePlace, skus: readonly string[]) {
-  const db = await openBeside(config)
-  if (!db) return undefined
-  try {
+export const offersOfSkus = (config: DatabasePlace, skus: readonly string[]) =>
+  readBeside(config, async (db) => {
     if (!(await first(db, lastCompleteSync()))) return undefined
     const bySku = new Map<string, number>()
     for (let from = 0; from < skus.length; from += SKUS_AT_ONCE) {
@@ -250,10 +249,7 @@ export async function offersOfSkus(config: DatabasePlace, skus: readonly string[
       for (const { sku } of found) bySku.set(sku, (bySku.get(sku) ?? 0) + 1)
     }
     return { bySku, total: (await first(db, countOffers()))?.total ?? 0 }
-  } finally {
-    await db.close()
-  }
-}
+  })
 
 /**
  * Returns the secrets `whsec_…` that callbacks to a store are signed with now, the newest first. Writes nothing; a service may be

@@ -9,7 +9,7 @@ import { settingsInForce } from '../config/settings-in-force.ts'
 import { codeOf, Failure, failureReasons, localReasons } from '../errors.ts'
 import { readStatus } from '../observe/status.ts'
 import { databaseFileOf } from '../storage/data-folder.ts'
-import { openBeside } from '../storage/database-place.ts'
+import { readBeside } from '../storage/database-place.ts'
 import { appliedMigrations } from '../storage/settings.ts'
 import { countStoreOrders } from '../storage/store-orders.ts'
 import { programVersion } from '../storage/version-note.ts'
@@ -85,9 +85,7 @@ async function serviceFacts(options: ServiceFlags, env: Io['env']): Promise<Fact
 
 /** What the database holds: states, counts and times. */
 async function databaseFacts(config: Config): Promise<Record<string, Facts>> {
-  const db = await openBeside(config)
-  if (!db) return { database: { tables: 'none' } }
-  try {
+  const facts = await readBeside(config, async (db) => {
     const { endedSync, sweep, freeze, purchases, listings, outbox, deliveries, openAlerts } = await readStatus(db)
     const migrations = await db.query(appliedMigrations())
     const [backup] = listBackups(backupFolder(config))
@@ -107,9 +105,8 @@ async function databaseFacts(config: Config): Promise<Record<string, Facts>> {
       },
       ...Object.fromEntries(Object.entries(counts).map(([name, rows]) => [name, tally(rows)])),
     }
-  } finally {
-    await db.close()
-  }
+  })
+  return facts ?? { database: { tables: 'none' } }
 }
 
 /** Adds up counts of the same words. An order without a state is open. */

@@ -324,7 +324,10 @@ function processOf(
     home: homeOf(json),
     keyEncryptionKey,
     databaseUrl,
-    nextKeyEncryptionKey: () => readNextKey(folder, env),
+    nextKeyEncryptionKey: () => {
+      const { nextKeyEncryptionKey: next } = SECRETS
+      return isGiven(next, folder, env) ? readOneSecret(next, folder, env) : undefined
+    },
   }
 }
 
@@ -562,11 +565,6 @@ function readAlertAddresses(
       faults.push({ field: isStored ? fieldOf(source) : source.variable, message: address })
   }
   return addresses
-}
-
-function readNextKey(folder: string, env: Env): Secret | undefined {
-  const { nextKeyEncryptionKey } = SECRETS
-  return isGiven(nextKeyEncryptionKey, folder, env) ? readOneSecret(nextKeyEncryptionKey, folder, env) : undefined
 }
 
 /** Says whether the API key is set. @param folder the folder of the configuration */

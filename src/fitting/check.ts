@@ -104,9 +104,6 @@ const asStated = (value: unknown, isMinor: boolean, currency: string): number | 
 /** Settings that are empty where another word stands for them. */
 const LEFT_OUT = /^(headers\.(apiKey|idempotencyKey)|orderRequest\..*|webhook(Request)?\..*|event\.name|order\.keys)$/
 
-/** Settings that describe the file, and not the supplier. */
-const OURS = ['name', 'about']
-
 /** @returns every setting of the dialect once, in the order of its shape, and each missing status word */
 export function checkDialect(dialect: Dialect, sample: Sample): DialectFinding[] {
   const settings = settingsOf(dialect)
@@ -164,7 +161,8 @@ function settingsOf(dialect: Dialect): Map<string, unknown> {
     for (const [name, inner] of Object.entries(value)) visit(inner, path === '' ? name : `${path}.${name}`)
   }
   visit(dialect, '')
-  for (const name of OURS) settings.delete(name)
+  // These two describe the file, and not the supplier.
+  for (const name of ['name', 'about']) settings.delete(name)
   return settings
 }
 

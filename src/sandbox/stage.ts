@@ -206,8 +206,8 @@ function arrowAt(start: number, end: number, y: number, { to, label, isLost, tim
   const way = end > start ? 1 : -1
   if (isLost)
     return html`<path class="lost" d="M${start - 5} ${y}H${start - 60}"/><path class="cross" d="M${start - 74} ${y - 6}l12 12m0 -12l-12 12"/><text class="bad" x="${start - 80}" y="${y + 4}" text-anchor="end">${label}</text>`
-  return html`<path class="go" d="M${start + 5 * way} ${y}H${end - 12 * way}"/><path class="head-go" d="M${end - 5 * way} ${y}l${-9 * way} -4.5v9z"/><text x="${(start + end) / 2}" y="${y - 6}" text-anchor="middle">${label}${times && `, ${times} times`}</text>${to === 'shop' && label === KEYS && html`<path class="shape-done" d="M${end} ${y - 6}l6 11h-12z"/>`}`
+  return html`<path class="go" d="M${start + 5 * way} ${y}H${end - 12 * way}"/><path class="head-go" d="M${end - 5 * way} ${y}l${-9 * way} -4.5v9z"/><text x="${(start + end) / 2}" y="${y - 6}" text-anchor="middle">${label}${times && `, ${times} times`}</text>${to === 'shop' && label === KEYS && html`<path class="well" d="M${end} ${y - 6}l6 11h-12z"/>`}`
 }
 
 const waitAt = (x: number, y: number, label: string, waited: string): Html =>
-  html`<rect class="fog" x="${x - 82}" y="${y}" width="164" height="58" rx="4"/><path class="shape-review" d="M${x} ${y - 6.5}l6.5 6.5l-6.5 6.5l-6.5 -6.5z"/><text class="wait" x="${x}" y="${y + 24}" text-anchor="middle">${label}</text><text class="soft" x="${x}" y="${y + 42}" text-anchor="middle">${waited}${label === 'unknown' && ', not sent again'}</text>`
+  html`<rect class="fog" x="${x - 82}" y="${y}" width="164" height="58" rx="4"/><path class="wait" d="M${x} ${y - 6.5}l6.5 6.5l-6.5 6.5l-6.5 -6.5z"/><text class="wait" x="${x}" y="${y + 24}" text-anchor="middle">${label}</text><text class="soft" x="${x}" y="${y + 42}" text-anchor="middle">${waited}${label === 'unknown' && ', not sent again'}</text>`

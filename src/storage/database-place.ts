@@ -116,6 +116,15 @@ export async function openBeside(place: DatabasePlace): Promise<ReadDatabase | u
   return db && usable(db)
 }
 
+/** Opens the database as `openBeside` does, reads it and closes it. */
+export async function readBeside<T>(
+  place: DatabasePlace,
+  read: (db: ReadDatabase) => Promise<T>,
+): Promise<T | undefined> {
+  const db = await openBeside(place)
+  return db && read(db).finally(() => db.close())
+}
+
 /**
  * Returns the migrations that a database has, in order, and those of this program that it lacks. A service may be using it.
  *
@@ -123,8 +132,7 @@ export async function openBeside(place: DatabasePlace): Promise<ReadDatabase | u
  * @throws Failure as `openBeside` and `missingMigrations` do
  */
 export async function migrationsIn(place: DatabasePlace) {
-  const db = await openBeside(place)
-  const applied = await db?.query(appliedMigrations()).finally(() => db.close())
+  const applied = await readBeside(place, (db) => db.query(appliedMigrations()))
   return applied && { applied, missing: missingMigrations(readMigrations(), applied) }
 }
 

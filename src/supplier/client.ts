@@ -7,7 +7,7 @@
  */
 import assert from 'node:assert/strict'
 import pRetry from 'p-retry'
-import { type Dialect, flagValue, listAt, type Placeholder, putAt, valueAt } from '../dialect/dialect.ts'
+import { type Dialect, listAt, type Placeholder, putAt, valueAt } from '../dialect/dialect.ts'
 import { leadsTo } from '../domain/free-text.ts'
 import { formatDecimal, type Money } from '../domain/money.ts'
 import {
@@ -15,7 +15,6 @@ import {
   type ExpectedOrder,
   followCursors,
   isNamed,
-  type OrderStatus,
   type Placement,
   type SupplierBalance,
   type SupplierKey,
@@ -90,19 +89,12 @@ export interface PageQuery {
   cursor?: string
 }
 
-export interface OfferQuery extends PageQuery {
-  search?: string
-  category?: string
-  inStock?: boolean
-}
-
-/** A filter without a name in the dialect is not sent, nor is a status for which the supplier has several words. */
+/** A filter without a name in the dialect is not sent. */
 export interface OrderQuery extends PageQuery {
   externalOrderId?: string
   /** Epoch milliseconds. */
   from?: number
   to?: number
-  status?: OrderStatus
 }
 
 export interface OrderRequest {
@@ -164,7 +156,7 @@ export function createSupplier(settings: SupplierSettings) {
     agent,
   }
   return {
-    products: (query: OfferQuery) => readProducts(client, query),
+    products: (query: PageQuery) => readProducts(client, query),
     /** Undefined when the supplier knows no such product. */
     product: (productId: string) => readProduct(client, productId),
     balance: () => readBalance(client),
@@ -235,24 +227,12 @@ interface Client extends SupplierLink {
   orderAgent: Connections
 }
 
-function readProducts(client: Client, query: OfferQuery): Promise<Page<SupplierOffer>> {
-  const { search, category, inStock, ...paged } = query
+function readProducts(client: Client, query: PageQuery): Promise<Page<SupplierOffer>> {
   const { answers, dialect } = client
-  const names = dialect.products
-  const stock = inStock === undefined ? undefined : String(flagValue(dialect.flags.inStock, inStock))
-  const filters: QueryParameters = [
-    [names.search, search],
-    [names.category, category],
-    [names.inStock, stock],
-  ]
-  const page = readPage(client, '/products', { ...paged, id: dialect.product.id, filters }, parseOffer)
+  const page = readPage(client, '/products', { ...query, id: dialect.product.id, filters: [] }, parseOffer)
   // A single unreadable offer is not noted here, because the sync run reports it.
-  return watchPage(answers, 'GET /products', page, { all: isWhole(paged, filters), partly: false })
+  return watchPage(answers, 'GET /products', page, { all: query.page === 1, partly: false })
 }
-
-/** Whether a query asks for the first page of the whole list, without filters. */
-const isWhole = ({ page }: PageQuery, filters: QueryParameters): boolean =>
-  page === 1 && !filters.some(([, value]) => value)
 
 async function readProduct(client: Client, productId: string): Promise<SupplierOffer | undefined> {
   const { answers, dialect } = client
@@ -291,7 +271,7 @@ async function placeOrder(client: Client, request: OrderRequest): Promise<Placem
 }
 
 function readOrders(client: Client, query: OrderQuery): Promise<Page<SupplierOrder>> {
-  const { externalOrderId, from, to, status, ...paged } = query
+  const { externalOrderId, from, to, ...paged } = query
   const { answers, dialect } = client
   const names = dialect.orders
   const instant = (ms: number | undefined) => (ms === undefined ? undefined : writeInstant(ms, dialect))
@@ -299,12 +279,12 @@ function readOrders(client: Client, query: OrderQuery): Promise<Page<SupplierOrd
     [names.externalOrderId, externalOrderId],
     [names.from, instant(from)],
     [names.to, instant(to)],
-    [names.status, status && onlyWordFor(status, dialect)],
   ]
   const items = dialect.lists.orders
   const own = items === undefined ? {} : { items, setting: 'lists.orders' }
   const page = readPage(client, '/orders', { ...paged, filters, ...own }, parseOrder)
-  return watchPage(answers, 'GET /orders', page, { all: isWhole(paged, filters), partly: true })
+  const isWhole = query.page === 1 && !filters.some(([, value]) => value)
+  return watchPage(answers, 'GET /orders', page, { all: isWhole, partly: true })
 }
 
 async function readOrder(client: Client, orderId: string): Promise<SupplierOrder | undefined> {
@@ -395,11 +375,6 @@ const { rawJSON: rawJson } = JSON as unknown as { rawJSON: (text: string) => unk
 /** Treats a record that has another id than the requested one as unreadable. */
 const only = <T>(id: string, record: Read<T>, setting: string, path: string, idOf: (value: T) => string): Read<T> =>
   record.ok && idOf(record.value) !== id ? unreadField(setting, path, idOf(record.value)) : record
-
-function onlyWordFor(status: OrderStatus, { orderStatuses }: Dialect): string | undefined {
-  const words = Object.keys(orderStatuses).filter((word) => orderStatuses[word] === status)
-  return words.length === 1 ? words[0] : undefined
-}
 
 /** Writes an id as one segment of a path; `.` and `..` would lead to another path. */
 function segment(id: string): string {

@@ -66,7 +66,7 @@ describe('the fixed answers of the contrary dialect are read as what they say', 
 
   test('a page of products', async () => {
     const { supplier, asked } = await clientOf(fixture('contrary/page.json'))
-    const page = await supplier.products({ page: 2, limit: 100, search: 'vpn', category: 'vpn', inStock: true })
+    const page = await supplier.products({ page: 2, limit: 100 })
     expect(page).toMatchObject({ more: true, unreadable: [] })
     expect(page).not.toHaveProperty('total')
     expect(page.items).toEqual([
@@ -85,7 +85,7 @@ describe('the fixed answers of the contrary dialect are read as what they say', 
         available: false,
       },
     ])
-    expect(asked().url).toBe('/v1/products?sheet=1&rows_per_sheet=25&find=vpn&shelf=vpn&buyable=y')
+    expect(asked().url).toBe('/v1/products?sheet=1&rows_per_sheet=25')
   })
 
   test.each([
@@ -114,11 +114,9 @@ describe('the fixed answers of the contrary dialect are read as what they say', 
   test('a list of orders, asked for in its own words, without the filter that it has not', async () => {
     const { supplier, asked } = await clientOf(fixture('contrary/orders.json'))
     const query = { page: 1, externalOrderId: REFERENCE, from: 1_767_225_600_123, to: 1_767_225_700_000 }
-    const page = await supplier.orders({ ...query, status: 'refunded' })
+    const page = await supplier.orders(query)
     expect(page).toMatchObject({ more: false, items: [{ id: ORDER, status: 'refunded', statusWord: 'RETURNED' }] })
-    expect(asked().url).toBe(
-      '/v1/orders?sheet=0&rows_per_sheet=25&since=1767225600123&until=1767225700000&phase=RETURNED',
-    )
+    expect(asked().url).toBe('/v1/orders?sheet=0&rows_per_sheet=25&since=1767225600123&until=1767225700000')
   })
 
   test('the balance', async () => {

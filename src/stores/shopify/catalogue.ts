@@ -390,9 +390,6 @@ async function findSkus(shop: Shop, skus: string[]): Promise<Read<Map<string, Fo
   return asRead(found)
 }
 
-const createOne = async (shop: Shop, variant: NewVariant): Promise<CreatedVariant | NotConfirmed> =>
-  (await takenByHandle(shop, variant)) ?? makeProduct(shop, variant)
-
 /** Finds the product that Quayside has made for a SKU before, and returns its variant; undefined where there is none. */
 async function takenByHandle(shop: Shop, variant: NewVariant): Promise<CreatedVariant | NotConfirmed | undefined> {
   const { sku } = variant
@@ -459,12 +456,13 @@ export async function createVariants(shop: Shop, variants: NewVariant[]): Promis
   const answers: CreatedVariant[] = []
   for (const some of partsOf(variants, AT_ONCE)) {
     const made = await Promise.all(
-      some.map((variant) => {
+      some.map(async (variant) => {
         const [one, ...others] = found.value.get(variant.sku) ?? []
         if (others.length > 0) {
           return { sku: variant.sku, refusal: 'several variants of the shop have this SKU: link one of them' }
         }
-        return one ? taken(shop, variant, one, false) : createOne(shop, variant)
+        if (one) return taken(shop, variant, one, false)
+        return (await takenByHandle(shop, variant)) ?? makeProduct(shop, variant)
       }),
     )
     answers.push(...made.flatMap((one) => ('sku' in one ? [one] : [])))
