@@ -82,11 +82,7 @@ export async function replaceText(file: string, text: string, mode = 0o600): Pro
   }
   await rename(next, file)
   const folder = await open(path.dirname(file), 'r')
-  try {
-    await folder.sync()
-  } finally {
-    await folder.close()
-  }
+  await folder.sync().finally(() => folder.close())
 }
 
 /** Removes a file that is not needed any more. A file that cannot be removed does no harm. */
