@@ -112,7 +112,6 @@ export const localReasons = [
   'no_settings',
   'other_stores',
   'service_not_running',
-  'settings_in_database',
   'two_homes',
 ] as const
 

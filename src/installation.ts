@@ -9,6 +9,7 @@ import { namesInRules } from './domain/pricing-rules.ts'
 import { conflict, Failure, messageOf } from './errors.ts'
 import { createIds } from './ids.ts'
 import { createWebhook, storeWebhookUrl } from './inbox/webhooks.ts'
+import { retireStore } from './ordering/actions.ts'
 import { Secret } from './secret.ts'
 import { differences, documentShape } from './settings/document.ts'
 import { revisionChanges } from './settings/settings.ts'
@@ -35,6 +36,7 @@ import { lastCompleteSync, lastEndedSync } from './storage/runs.ts'
 import { keyEncryptionKeyName } from './storage/settings.ts'
 import { allWebhooks } from './storage/webhooks.ts'
 import { openCallbackSecrets, secretText } from './stores/backend/signature.ts'
+import { kindOf } from './stores/kinds.ts'
 import { createSupplier } from './supplier/client.ts'
 import { checkKeys } from './vault/keys.ts'
 import { assertKeyOpens, nameOfKey, openVault, parseKey } from './vault/vault.ts'
@@ -166,6 +168,15 @@ export async function setUpOf(config: Config, made: readonly string[] = []) {
       const [newest] = (await openCallbackSecrets({ db, vault, now, newId })).of(store)
       if (newest === undefined) throw new Failure('internal', `the store ${store} has no callback secret`)
       return new Secret(secretText(newest))
+    },
+    /** Ends the access of a store of which nothing is under way. @throws Failure `conflict`, reason `store_under_way` */
+    retireStore: async (id: string, reason: string): Promise<void> => {
+      const { stores } = config
+      const shops = stores.filter((store) => kindOf(store).shop)
+      const storeOf = (one: string) => (shops.some((shop) => shop.id === one) ? { order: true } : undefined)
+      const sells = shops.some((shop) => shop.id === id && shop.selling === 'on')
+      const parts = { db, now, newId, supplier, stores, storeOf }
+      await db.commit(await retireStore(parts, id, sells, 'command line', reason))
     },
     close,
     /** Closes the installation, and removes the database if this set-up created it. */

@@ -307,12 +307,16 @@ export const recordText = <A extends object>(record: A, { facts, parts }: Record
 export const storeOf = async (call: Call): Promise<string> =>
   call.option('store') ?? (await storeNamed(call, undefined, 'Name it by --store: one of'))
 
+/** Returns the id of a store that the service has. @throws Failure as `storeAmong` does */
+export const storeNamed = async ({ client }: Call, named: string | undefined, choose?: string): Promise<string> =>
+  storeAmong((await client.call('GET /stores')).items, named, choose)
+
 /**
  * Returns the id of a store. @param named its id or its name; undefined for the only store
  * @throws Failure `not_found` unless exactly one store has the name; `invalid` without a name, unless there is one store only
  */
-async function storeNamed({ client }: Call, named: string | undefined, choose = 'There are'): Promise<string> {
-  const ids = (await client.call('GET /stores')).items.map(({ id }) => id)
+export function storeAmong(stores: readonly { id: string }[], named: string | undefined, choose = 'There are'): string {
+  const ids = stores.map(({ id }) => id)
   if (named !== undefined && ids.includes(named)) return named
   // An id is a name, a dash and eight characters.
   const [only, other] = ids.filter((id) => named === undefined || id.slice(0, -9) === named)

@@ -1,6 +1,6 @@
 /**
  * The command line: a table of commands. A command speaks to the running service over its REST API and changes nothing
- * itself. Only `init`, `database create`, `migrate-engine`, `restore` and `settings` open the database, and only while no service runs.
+ * itself. Only `init`, `database create`, `migrate-engine`, `restore`, `settings` and `stores` open the database, and only while no service runs.
  * `doctor` reads the database while the service runs. Code that does more than ask the service is loaded when its command runs.
  *
  * An error that a command throws is caught here and becomes an exit code. Its message goes to standard error, with what to do
@@ -376,10 +376,7 @@ const groups: Record<string, CommandRow[]> = {
 /** Commands that people type and that do not exist, each with a sentence that names the right command. */
 const GUESSES: [typed: RegExp, sentence: string][] = [
   [/^(logs?)\b.*/, 'there is no `$1`: `quayside tail` shows what happens; the log is what `serve` writes'],
-  [
-    /^stores (remove|rm|delete)\b.*/,
-    'there is no `stores $1`: take the store out of `stores` in the configuration, and restart; cancel its open orders first',
-  ],
+  [/^stores (rm|delete)\b.*/, 'there is no `stores $1`: run `quayside stores remove`'],
   [/^(start|run|up)\b.*/, 'there is no `$1`: run `quayside serve`'],
   [/^(\w+) (get|info|view)\b.*/, 'there is no `$1 $2`: run `quayside $1 show`'],
   [/^(\w+) (ls|all)\b.*/, 'there is no `$1 $2`: run `quayside $1 list`'],

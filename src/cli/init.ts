@@ -60,7 +60,8 @@ export async function runInit(io: Io, flags: InitOptions): Promise<undefined> {
     const shown = products && !hasSeen ? productsText(products, width) : ''
     const said = saidOf(plan, made, products !== undefined, flags).map((line) => sentence(line, width))
     const first = [said.join(''), warningText(warnings, width), shown].filter(Boolean).join('\n')
-    return `${first}${backendText(plan, made)}\nNext:\n${nextText(next, width)}`
+    const ofBackend = plan.storeId === null ? '' : backendText({ store: plan.storeId, ...made })
+    return `${first}${ofBackend}\nNext:\n${nextText(next, width)}`
   })
 }
 
@@ -90,15 +91,15 @@ async function checked(answers: Answers, existing: Existing, io: Io, isOwn: bool
 /** Failures of the check that mean that another configuration uses the same data folder. */
 const OF_ANOTHER = ['database_exists', 'database_in_use', 'wrong_key']
 
-const SHOPS_TO_ADD = shopKinds.map(
-  ({ kind, label }): Pair => [`stores add ${kind}`, `connects your shop, where it is one of ${label}`],
-)
+const STORES_TO_ADD = [...shopKinds, backend].map(({ kind, label, shop }): Pair => {
+  return [`stores add ${kind}`, shop ? `connects your shop, where it is one of ${label}` : `connects ${label}`]
+})
 
 const LISTEN: Pair = ['listen', 'receives and prints callbacks, while there is no backend']
 
 function nextOf({ config }: Plan, option: string): Pair[] {
   const next: Pair[] = [
-    ...(config.stores.length > 0 ? [] : SHOPS_TO_ADD),
+    ...(config.stores.length > 0 ? [] : STORES_TO_ADD),
     ['doctor', 'checks all of this end to end'],
     ...(config.stores.some(({ address }) => isLoopback(new URL(address).hostname)) ? [LISTEN] : []),
     ['serve', 'runs it, until Ctrl-C'],
@@ -178,20 +179,22 @@ const isByHand = ({ config }: Pick<Plan, 'config'>): boolean => pathsOf(config.d
 const byHandText = (publicUrl: string): string =>
   `Webhooks are made in the supplier's dashboard: make one there to ${publicUrl}/webhooks/supplier, and once the service runs ` +
   `\`${commandLine('webhooks add --secret-file <file>')}\` keeps its secret.`
-const NO_STORE = 'There is no store yet. For a backend of your own: `init` again, with --force and --callback-url.'
+const NO_STORE = 'There is no store yet.'
 
-const backendText = ({ storeId }: Plan, { token, callbackSecret }: Made): string =>
-  storeId === null
-    ? ''
-    : `
+export const backendText = ({ store, token, callbackSecret }: Shown): string => `
 Shown this once, for the backend of your store:
-  store            ${storeId}
+  store            ${store}
   token            ${token}
   callback secret  ${callbackSecret}
 
 The backend sends the token with each order, and verifies callbacks with the
 secret and any Standard Webhooks library.
 `
+interface Shown {
+  store: string
+  token?: string | null
+  callbackSecret?: string | null
+}
 
 export type Existing = ReturnType<typeof readExisting>
 

@@ -133,7 +133,7 @@ async function either<T>(
 }
 
 /** Returns the configuration of an installation whose service does not run. @throws the error where it is another one */
-function fileAlone({ option, io }: Call, error: unknown): string {
+export function fileAlone({ option, io }: Call, error: unknown): string {
   const source = configFileOf(option('config'), io.env)
   const isStopped = error instanceof Failure && error.reason === NOT_RUNNING
   if (!isStopped || !source || source.demo || option('url') !== undefined) throw error

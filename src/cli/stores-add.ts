@@ -1,4 +1,5 @@
-import { statSync } from 'node:fs'
+/** Stores are added and removed: where the settings are in the database by the service, else in the file. */
+import { existsSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { z } from 'zod'
 import {
@@ -6,119 +7,154 @@ import {
   checkedConfig,
   credentialsFault,
   credentialsSource,
-  loadConfig,
-  loadProcess,
   readJson,
   readText,
 } from '../config/config.ts'
 import { clearTextWarnings } from '../config/warnings.ts'
 import { counted } from '../domain/figures.ts'
-import type { KeyWay } from '../domain/store-update.ts'
 import { sentence } from '../domain/text-layout.ts'
-import { conflict, Failure, type FieldFault, messageOf } from '../errors.ts'
-import { offersOfSkus, webhookOfShop } from '../installation.ts'
+import { Failure, type FieldFault, messageOf } from '../errors.ts'
+import { offersOfSkus, type SetUp, setUpOf, webhookOfShop } from '../installation.ts'
 import { Secret } from '../secret.ts'
+import { noteIdentity, replaceJson } from '../settings/identity.ts'
 import { newStoreId, secretsOf, writeSetUp } from '../settings/set-up-files.ts'
+import { readConfig } from '../settings/stored.ts'
 import { tryShop } from '../settings/trial.ts'
+import { backend } from '../stores/backend/kind.ts'
 import type { StoreFinding, StoreVariant } from '../stores/store.ts'
 import type {
   AskHidden,
   NewShop,
+  ShopAccess,
   ShopAnswers,
   ShopCorrection,
   ShopCredentials,
-  ShopKind,
   ShopQuestions,
   ShopStanding,
+  StoreKind,
 } from '../stores/store-kind.ts'
 import { everyStore, percent } from '../stores/store-settings.ts'
-import { CONFIG_FILE, configFileOf } from './client.ts'
-import { type FileFlags, type Io, print, proseWidth } from './command.ts'
+import { CONFIG_FILE, configFileOf, connectionOf, createClient } from './client.ts'
+import {
+  type Call,
+  type FileFlags,
+  type Io,
+  neededReason,
+  print,
+  proseWidth,
+  storeAmong,
+  storeNamed,
+} from './command.ts'
 import { saying } from './exit-codes.ts'
 import { nextText, type Pair } from './facts.ts'
+import { backendText } from './init.ts'
 import { askMarkup, askName, faultOf, MARKUP, warningText } from './init-questions.ts'
-import { creations, findingsText, type SellingFlags } from './stores.ts'
+import { fileAlone } from './settings.ts'
+import { creations, findingsText, type SellingFlags, TEST_DEADLINE_MS } from './stores.ts'
 import { table } from './tables.ts'
 import { openTerminal, type Terminal } from './terminal.ts'
-import { commandLine, configOption } from './words.ts'
+import { cell, commandLine, configOption } from './words.ts'
 
 /** The options of `stores add`; the settings of the kind of shop are among them. */
-export type AddOptions = SellingFlags & FileFlags & { url?: string; keyFile?: string; [setting: string]: unknown }
+export type AddOptions = SellingFlags &
+  FileFlags & { url?: string; keyFile?: string; callbackUrl?: string; [setting: string]: unknown }
 
 /** The variable that may hold the credentials of the shop, for scripts. */
 const KEY_VARIABLE = 'QUAYSIDE_SHOP_KEY'
-const NAME = 'My shop'
 
-/** Tries a shop, then writes it into the configuration. A failure leaves nothing behind. */
-export async function runAddShop(io: Io, kind: ShopKind, options: AddOptions): Promise<undefined> {
+/** Tries a store, then adds it to the settings. A failure leaves nothing behind. */
+export async function runAddStore(io: Io, kind: StoreKind, options: AddOptions): Promise<undefined> {
   const source = configFileOf(options.config, io.env)
   if (!source || source.demo) {
     throw new Failure('conflict', `there is no ${CONFIG_FILE} yet: \`${commandLine('init')}\` writes one`)
   }
-  const { file } = source
-  if (loadProcess(file, io.env).home === 'database') throw conflict('settings_in_database', IN_DATABASE)
-  const config = loadConfig(file, io.env)
-  const asks = io.isTerminal && !options.json
-  const questions = await kind.shop.questions()
-  const given = givenAnswers(kind, questions, options, io.env, asks)
-  const terminal = asks ? openTerminal(io) : undefined
+  const config = await readConfig(source.file, io.env)
+  const width = proseWidth(io)
+  const terminal = io.isTerminal && !options.json ? openTerminal(io) : undefined
   try {
-    const tried = (answers: ShopAnswers) => meet(io, config, questions, answers)
-    const shop = await (terminal ? askShop(io, questions, terminal, given, tried) : tried(given as ShopAnswers))
-    const { more: matches } = shop
-    if (!matches) {
-      const failed = shop.findings.filter(({ state }) => state === 'failed')
-      throw nothingWritten('unavailable', failed.map(sentenceOf).join(' '))
-    }
-    if (options.create === 'publish' && shop.cannotPublish !== null) {
-      throw nothingWritten('unavailable', `${shop.cannotPublish}, which --create publish needs.`)
-    }
-    assertRates(config, shop.currency, file)
-    terminal?.write(`\n${matchesText(matches, io)}`)
-    const called = options.name ?? (await (terminal && askName(terminal, NAME))) ?? NAME
-    const create =
-      options.create ?? (await (terminal && askCreation(terminal, matches, shop.cannotPublish))) ?? 'nothing'
+    const { settings, credentials, found, before, remaining } = kind.shop
+      ? await meetShop(io, config, { ...kind, shop: kind.shop }, options, terminal)
+      : await meetBackend(options, terminal, width)
+    const usual = kind.shop ? 'My shop' : 'My store'
+    const name = options.name ?? (await (terminal && askName(terminal, usual))) ?? usual
     const markup = options.markup ?? (await (terminal && askMarkup(terminal, MARKUP))) ?? MARKUP
-    const store = {
-      id: newStoreId(called, io.randomBytes),
-      kind: kind.kind,
-      name: called,
-      url: shop.url,
-      ...(shop.currency !== null && { currency: shop.currency }),
-      ...(create !== 'nothing' && { create }),
-      ...given.settings,
-      deliver: config.publicUrl === null ? 'keys' : kind.deliver,
-      pricing: { markup: { percent: markup } },
-    }
-    const added = write(io, file, store, shop.credentials)
+    const added = await add(io, config, kind, options, { name, markup, settings, credentials })
     const option = configOption(options.config)
     const next: Pair[] = [
       [commandLine(`serve${option}`), 'starts the service; restart one that runs'],
-      [commandLine(`stores test ${added.id}${option}`), 'then tries all of this through the service'],
+      [commandLine(`stores test ${added.store}${option}`), 'then tries all of this through the service'],
     ]
-    const document = {
-      configFile: file,
-      store: added.id,
-      url: shop.url,
-      currency: added.config.stores.at(-1)?.currency ?? null,
-      credentialsFile: added.credentialsFile,
-      findings: shop.findings,
-      matches,
-      webhook: webhookOfShop(added.config, added.id),
-      next: next.map(([command]) => command),
-    }
-    // A person who answered questions has seen the findings and the matches already.
-    const before = asks ? '' : `${findingsText(shop.findings, proseWidth(io))}\n${matchesText(matches, io)}`
+    if (config.home === 'database') next.shift()
+    const webhook = kind.shop && webhookOfShop(config, added.store)
+    const document = { configFile: config.file, ...added, ...found, webhook, next: next.map(([command]) => command) }
     print(io, options.json, document, () => {
-      return `${before}\n${resultText(added, kind.deliver, questions.remaining, next, proseWidth(io))}`
+      const said = addedText(config, kind, added, remaining, width)
+      return `${before}\n${said}${kind.shop ? '' : backendText(added)}\nNext:\n${nextText(next, width)}`
     })
   } finally {
     terminal?.close()
   }
 }
 
-const IN_DATABASE =
-  'the settings of this installation are in its database: add the store on the page /setup of the console, or by `quayside settings apply`'
+/** A store that works, and how it is to sell. */
+interface Met {
+  /** Where it is, and what else is set, as in the configuration. */
+  settings: { url?: string; callbackUrl?: string } & Record<string, string>
+  credentials?: ShopCredentials
+  /** What `--json` says of it. */
+  found: object
+  /** What a person has not seen yet. */
+  before: string
+  remaining?: ShopQuestions['remaining']
+}
+
+async function meetShop(
+  io: Io,
+  config: Config,
+  kind: StoreKind & { shop: ShopAccess },
+  options: AddOptions,
+  terminal: Terminal | undefined,
+): Promise<Met> {
+  const questions = await kind.shop.questions()
+  const given = givenAnswers(kind, questions, options, io.env, terminal !== undefined)
+  const tried = async (answers: ShopAnswers): Promise<MetShop> => ({
+    ...answers,
+    ...(await tryShop(questions, answers, io.now, (shop) => matchesOf(config, shop))),
+  })
+  const shop = await (terminal ? askShop(io, questions, terminal, given, tried) : tried(given as ShopAnswers))
+  const { more: matches, findings, url, currency, cannotPublish, credentials } = shop
+  if (!matches) throw failedIn(findings)
+  if (options.create === 'publish' && cannotPublish !== null) {
+    throw nothingWritten('unavailable', `${cannotPublish}, which --create publish needs.`)
+  }
+  assertRates(config, currency)
+  const said = `\n${matchesText(matches, io)}`
+  terminal?.write(said)
+  const create = options.create ?? (await (terminal && askCreation(terminal, matches, cannotPublish))) ?? 'nothing'
+  return {
+    settings: { url, ...(currency && { currency }), ...(create !== 'nothing' && { create }), ...given.settings },
+    credentials,
+    found: { url, currency: currency ?? config.dialectFacts.money.currency, findings, matches },
+    before: terminal ? '' : findingsText(findings, proseWidth(io)) + said,
+    remaining: questions.remaining,
+  }
+}
+
+async function meetBackend(options: AddOptions, terminal: Terminal | undefined, width: number): Promise<Met> {
+  const fault = faultOf(backend.settings.shape.callbackUrl)
+  const given = options.callbackUrl ?? (terminal ? undefined : '')
+  const message = given === undefined ? undefined : fault(given)
+  assertAnswers([...(message ? [{ field: '--callback-url', message }] : []), ...sellingFaults(options)])
+  const about = 'Where your backend gets keys and failures. It may be started later: callbacks wait in the queue.'
+  const callbackUrl = given ?? (await terminal?.put({ about, ask: 'Callback URL', before: '', fault })) ?? ''
+  const warnings = clearTextWarnings({ stores: [{ id: 'the backend', address: callbackUrl }] })
+  return { settings: { callbackUrl }, found: { callbackUrl, warnings }, before: warningText(warnings, width) }
+}
+
+const failedIn = (findings: readonly StoreFinding[]): Failure => {
+  const failed = findings.filter(({ state }) => state === 'failed')
+  return nothingWritten('unavailable', failed.map(sentenceOf).join(' '))
+}
 
 const nothingWritten = (code: 'unavailable' | 'invalid' | 'conflict', why: string): Failure =>
   new Failure(code, `nothing was written: ${why}`)
@@ -131,8 +167,13 @@ const sentenceOf = ({ check, detail, fix }: StoreFinding): string =>
 type Given = Partial<ShopAnswers> & Pick<ShopAnswers, 'settings'>
 
 /** Reads the answers that options give. @throws Failure `invalid` that names every option that is missing or wrong */
-function givenAnswers(kind: ShopKind, questions: ShopQuestions, options: AddOptions, env: Io['env'], asks: boolean) {
-  const { settings: ofStore, shop } = kind
+function givenAnswers(
+  { settings: ofStore, shop }: StoreKind & { shop: ShopAccess },
+  questions: ShopQuestions,
+  options: AddOptions,
+  env: Io['env'],
+  asks: boolean,
+) {
   const faults: FieldFault[] = []
   const fault = (field: string, message: string | undefined) => message && faults.push({ field, message })
   const settings: Given['settings'] = {}
@@ -146,8 +187,7 @@ function givenAnswers(kind: ShopKind, questions: ShopQuestions, options: AddOpti
   const address = options.url === undefined ? undefined : questions.readAddress(options.url)
   if (address && 'fault' in address) fault('--url', address.fault)
   else if (!address && !asks) fault('--url', 'the address of the shop')
-  if (options.name !== undefined) fault('--name', faultOf(everyStore.name)(options.name))
-  if (options.markup !== undefined) fault('--markup', faultOf(percent)(options.markup))
+  faults.push(...sellingFaults(options))
   const text = options.keyFile === undefined ? env[KEY_VARIABLE] : readText(options.keyFile)
   const credentials = text ? questions.readCredentials(text.trim()) : undefined
   if (text && !credentials) {
@@ -156,19 +196,21 @@ function givenAnswers(kind: ShopKind, questions: ShopQuestions, options: AddOpti
   } else if (!credentials && !asks) {
     fault('--key-file', `a file that holds ${shop.credentials}, joined by a colon, or set ${KEY_VARIABLE}`)
   }
-  if (faults.length > 0) {
-    throw new Failure('invalid', 'nothing was written: some answers are missing or wrong', { fields: faults })
-  }
+  assertAnswers(faults)
   return { ...(address && 'url' in address ? { url: address.url } : {}), ...(credentials && { credentials }), settings }
 }
 
-type MetShop = ShopAnswers & ShopStanding & { more?: SkuMatches | undefined }
+function sellingFaults({ name, markup }: AddOptions): FieldFault[] {
+  const given = { '--name': name && faultOf(everyStore.name)(name), '--markup': markup && faultOf(percent)(markup) }
+  return Object.entries(given).flatMap(([field, message]) => (message ? [{ field, message }] : []))
+}
 
-/** Tries a shop, and matches its products where it works. */
-const meet = async (io: Io, config: Config, questions: ShopQuestions, answers: ShopAnswers): Promise<MetShop> => ({
-  ...answers,
-  ...(await tryShop(questions, answers, io.now, (shop) => matchesOf(config, shop))),
-})
+function assertAnswers(fields: FieldFault[]): void {
+  if (fields.length === 0) return
+  throw new Failure('invalid', 'nothing was written: some answers are missing or wrong', { fields })
+}
+
+type MetShop = ShopAnswers & ShopStanding & { more?: SkuMatches | undefined }
 
 /* Questions. */
 
@@ -239,7 +281,7 @@ function askCreation(terminal: Terminal, { lacking }: SkuMatches, cannotPublish:
  *
  * @throws Failure `invalid` that says which rates are missing
  */
-function assertRates({ rates, dialectFacts }: Config, currency: string | null, file: string): void {
+function assertRates({ rates, dialectFacts, file, home }: Config, currency: string | null): void {
   const ours = dialectFacts.money.currency
   if (currency === null || currency === ours) return
   const pairs = [
@@ -250,55 +292,159 @@ function assertRates({ rates, dialectFacts }: Config, currency: string | null, f
   if (missing.length === 0) return
   const lines = missing.map(([from, to]) => JSON.stringify({ from, to, rate: '…' }))
   const why = `the shop sells in ${currency}, the supplier in ${ours}. Prices need a rate there, and orders one back.`
-  throw nothingWritten('invalid', `${why}\nAdd to \`rates\` in ${file}, then run this again:\n${lines.join('\n')}`)
+  throw nothingWritten(
+    'invalid',
+    `${why}\nAdd to \`rates\` in ${home === 'file' ? file : 'the settings'}, then run this again:\n${lines.join('\n')}`,
+  )
 }
 
-/** Checks the configuration with the new shop in it. Then writes the credentials, and last the configuration. */
-function write(io: Io, file: string, store: { id: string }, { key, secret, previousSecret }: ShopCredentials) {
-  const json = z.looseObject({ stores: z.array(z.unknown()) }).parse(readJson(file))
+/** A store that was added. The token and the secret of callbacks are those of a backend, and are shown this once. */
+interface Added {
+  store: string
+  /** Null where they are sealed in the database, and for a backend. */
+  credentialsFile: string | null
+  token?: string | null
+  callbackSecret?: string | null
+}
+
+type NewStore = Pick<Met, 'settings' | 'credentials'> & { name: string; markup: string }
+
+/** Adds a store where the settings are: by the service, or in the file. A failure leaves nothing behind. */
+async function add(io: Io, config: Config, kind: StoreKind, options: AddOptions, wanted: NewStore): Promise<Added> {
+  const { name, markup, settings, credentials } = wanted
+  const { key, secret, previousSecret } = credentials ?? {}
+  const secrets = [secret, previousSecret].flatMap((one) => one?.reveal() ?? []).join(':')
+  if (config.home === 'file') {
+    const deliver = config.publicUrl === null ? 'keys' : kind.deliver
+    const pricing = { markup: { percent: markup } }
+    const store = { id: newStoreId(name, io.randomBytes), kind: kind.kind, name, ...settings, deliver, pricing }
+    return write(io, config.file, store, key && `${key.reveal()}:${secrets}`).catch((error: unknown) => {
+      throw saying('nothing was written', error)
+    })
+  }
+  const { url, callbackUrl, currency: _, ...more } = settings
+  // `--url` is the address of the shop.
+  const client = createClient(connectionOf({ config: options.config }, io.env))
+  const { store, findings, ...access } = await client.call('POST /stores', {
+    body: {
+      ...{ kind: kind.kind, name, markup, address: url ?? callbackUrl, settings: { ...more, selling: 'on' } },
+      ...(key && { key: key.reveal(), secret: secrets }),
+    },
+    deadlineMs: TEST_DEADLINE_MS,
+  })
+  if (store === null) throw failedIn(findings)
+  return { store, credentialsFile: null, ...(!kind.shop && access) }
+}
+
+/** Checks the configuration with the new store in it. Then writes the credentials and the configuration, and makes a token. */
+async function write(io: Io, file: string, store: { id: string; name: string }, credentials: string | undefined) {
+  const { id, name } = store
+  const json = storesOf(file)
   const settings = { ...json, stores: [...json.stores, store] }
-  const text = [key, secret, previousSecret].flatMap((one) => one?.reveal() ?? []).join(':')
+  const config = checkedConfig(file, settings, io.env, credentials ? { stores: { [id]: new Secret(credentials) } } : {})
+  const credentialsFile = credentials ? path.join(secretsOf(file), credentialsSource(id).file) : null
+  const undo = writeSetUp(secretsOf(file), [
+    ...(credentialsFile ? [{ file: credentialsFile, text: `${credentials}\n`, mode: 0o600 }] : []),
+    { file, text: `${JSON.stringify(settings, undefined, 2)}\n`, mode: statSync(file).mode & 0o777 },
+  ])
+  if (credentialsFile) return { store: id, credentialsFile }
+  let open: SetUp | undefined
   try {
-    const config = checkedConfig(file, settings, io.env, { stores: { [store.id]: new Secret(text) } })
-    const credentialsFile = path.join(secretsOf(file), credentialsSource(store.id).file)
-    writeSetUp(secretsOf(file), [
-      { file: credentialsFile, text: `${text}\n`, mode: 0o600 },
-      { file, text: `${JSON.stringify(settings, undefined, 2)}\n`, mode: statSync(file).mode & 0o777 },
-    ])
-    return { id: store.id, config, credentialsFile }
+    open = await setUpOf(config, [id])
+    const [token, secret] = [await open.createStoreToken(id, `${name} (first)`), await open.callbackSecret(id)]
+    await open.close()
+    return { store: id, credentialsFile, token: token.reveal(), callbackSecret: secret.reveal() }
   } catch (error) {
-    throw saying('nothing was written', error)
+    await open?.discard()
+    undo()
+    throw error
+  }
+}
+
+const storesOf = (file: string) =>
+  z.looseObject({ stores: z.array(z.looseObject({ id: z.string() })) }).parse(readJson(file))
+
+/** Removes a store: by the service, or from the file of an installation that does not run. */
+export async function runRemoveStore(call: Call): Promise<undefined> {
+  const [named = ''] = call.args
+  const reason = neededReason(call)
+  const removed = await byService(call, named, reason).catch(async (error: unknown) => {
+    const config = await readConfig(fileAlone(call, error), call.io.env)
+    // Settings in the database are changed by the service, which tries them first.
+    if (config.home === 'database') throw error
+    return fromFile(config, storeAmong(config.stores, named), reason)
+  })
+  call.print(removed, () => {
+    const { store, file } = removed
+    const credentials = file && path.join(secretsOf(file), credentialsSource(store).file)
+    const said = [
+      `Removed: the store ${cell(store)}${file === null ? '' : ` from ${file}, which keeps its id in identity`}.`,
+      'Its orders and keys stay readable, and its tokens have ended. End what lets Quayside into its shop, too.',
+      ...(credentials && existsSync(credentials) ? [`Nothing reads ${credentials} any more: remove it.`] : []),
+    ]
+    return said.map((one) => sentence(one, proseWidth(call.io))).join('')
+  })
+  return undefined
+}
+
+async function byService(call: Call, named: string, reason: string) {
+  const store = await storeNamed(call, named)
+  const asked = { path: { store }, body: { reason }, deadlineMs: TEST_DEADLINE_MS }
+  const { revision } = await call.client.call('POST /stores/:store/remove', asked).catch((error: unknown) => {
+    if (!(error instanceof Failure) || error.reason !== 'settings_in_file') throw error
+    throw saying(`nothing of ${store} is under way, so stop the service and run this again`, error)
+  })
+  return { store, revision, file: null }
+}
+
+async function fromFile(config: Config, store: string, reason: string) {
+  const { file } = config
+  const open = await setUpOf(config)
+  try {
+    // A file that cannot be written is found before anything ends. After a crash the same command ends what it has begun.
+    await noteIdentity(config)
+    await open.retireStore(store, reason)
+    const json = storesOf(file)
+    await replaceJson(file, { ...json, stores: json.stores.filter(({ id }) => id !== store) })
+    return { store, revision: null, file }
+  } finally {
+    await open.discard()
   }
 }
 
 /* What is said at the end. */
 
-function resultText(
-  { config, credentialsFile, id }: ReturnType<typeof write>,
-  wanted: KeyWay,
-  remaining: ShopQuestions['remaining'],
-  next: Pair[],
+function addedText(
+  config: Config,
+  kind: StoreKind,
+  { store, credentialsFile }: Added,
+  remaining: ShopQuestions['remaining'] = null,
   width: number,
 ): string {
-  const url = webhookOfShop(config, id)
-  const deliver = config.stores.at(-1)?.deliver ?? 'keys'
-  const orders =
-    url === null
-      ? 'There is no publicUrl: the service asks the shop for its orders every minute, and that alone works.'
-      : `At its start the service makes the webhook by which the shop sends its orders to ${url}, and it asks for them every minute as well.`
+  const { file, publicUrl } = config
+  const { deliver: wanted } = kind
+  const deliver = publicUrl === null ? 'keys' : wanted
+  const isFile = config.home === 'file'
+  const credentials = credentialsFile === null ? '' : `, its credentials into ${credentialsFile} (mode 0600)`
+  const from = isFile ? 'The service reads this at its start. From then on it' : 'From now on the service'
   const paragraphs = [
-    `Written: the store ${id} into ${config.file}, its credentials into ${credentialsFile} (mode 0600).`,
-    'The service reads this at its start. From then on it sets price and stock of every product that matches, and buys what is paid for from then on.',
-    orders,
+    isFile ? `Written: the store ${store} into ${file}${credentials}.` : `Added: the store ${store}, in the database.`,
+    ...(kind.shop
+      ? [
+          `${from} sets price and stock of every product that matches, and buys what is paid for from then on.`,
+          publicUrl === null
+            ? 'There is no publicUrl: the service asks the shop for its orders every minute, and that alone works.'
+            : `The service makes the webhook by which the shop sends its orders to ${webhookOfShop(config, store)}, and it asks for them every minute as well.`,
+        ]
+      : [`${from} takes its orders, and calls it back.`]),
     ...(deliver === wanted
       ? []
       : [
           `There is no publicUrl, so the shop brings keys to its customers in plain text. Once there is one, set \`"deliver": "${wanted}"\` in this store: customers then get a link to a page of their keys.`,
         ]),
-    ...(remaining === null ? [] : [remaining(deliver)]),
+    ...(remaining ? [remaining(deliver)] : []),
   ]
-  const text = paragraphs.map((one) => sentence(one, width)).join('\n')
-  return `${text}\nNext:\n${nextText(next, width)}`
+  return paragraphs.map((one) => sentence(one, width)).join('\n')
 }
 
 /** How many SKUs match. A number is null when it is not known yet. */

@@ -1,9 +1,19 @@
 import { listingLabels } from '../domain/labels.ts'
 import { either, sentence, wrap } from '../domain/text-layout.ts'
-import { shopKinds } from '../stores/kinds.ts'
+import { backend } from '../stores/backend/kind.ts'
+import { shopKinds, storeKinds } from '../stores/kinds.ts'
 import type { StoreFinding } from '../stores/store.ts'
 import type { Item } from './client.ts'
-import { type CommandRow, fileOptions, type Given, oneOf, proseWidth, wholeOf } from './command.ts'
+import {
+  type CommandRow,
+  fileOptions,
+  type Given,
+  neededReason,
+  oneOf,
+  proseWidth,
+  REASON,
+  wholeOf,
+} from './command.ts'
 import { findingText } from './facts.ts'
 import type { AddOptions } from './stores-add.ts'
 import { key } from './tables.ts'
@@ -26,11 +36,14 @@ const TRIED_FIRST =
   'What no option says is asked on a terminal. Nothing in the shop changes, and nothing is written before the shop was tried.'
 
 /** The time for a test: it sends a handful of requests, and a shop may be slow. */
-const TEST_DEADLINE_MS = 180_000
+export const TEST_DEADLINE_MS = 180_000
 
 export const stores: CommandRow[] = [
-  { command: 'stores', about: 'where you sell: add, list, test, confirm; change the secret of callbacks' },
-  { command: 'stores add', about: `add a shop to the configuration: ${either(shopKinds.map(({ kind }) => kind))}` },
+  {
+    command: 'stores',
+    about: 'where you sell: add, pause, remove, list, test, confirm; change the secret of callbacks',
+  },
+  { command: 'stores add', about: `add a store to the settings: ${either(storeKinds.map(({ kind }) => kind))}` },
   ...shopKinds.map((kind): CommandRow => {
     const { help } = kind.shop
     return {
@@ -49,15 +62,53 @@ export const stores: CommandRow[] = [
         `stores add ${kind.kind} --url ${help.exampleUrl} \\
     --key-file ./key.txt --name 'My shop' --create draft`,
       ],
-      run: async (io, options: AddOptions) => (await import('./stores-add.ts')).runAddShop(io, kind, options),
+      run: async (io, options: AddOptions) => (await import('./stores-add.ts')).runAddStore(io, kind, options),
     }
   }),
+  {
+    command: `stores add ${backend.kind}`,
+    about: 'add a server of your own, which posts its orders and is called back',
+    options: {
+      '--callback-url <address>': 'where your backend gets keys and failures',
+      '--name <name>': sellingOptions['--name <name>'],
+      '--markup <percent>': sellingOptions['--markup <percent>'],
+      ...fileOptions,
+    },
+    help: `
+What no option says is asked on a terminal. The token of its orders and the
+secret of its callbacks are shown once. Where the settings are lines of the
+configuration, stop the service first.`,
+    examples: [`stores add ${backend.kind} --callback-url https://shop.example/quayside`],
+    run: async (io, options: AddOptions) => (await import('./stores-add.ts')).runAddStore(io, backend, options),
+  },
+  {
+    command: 'stores remove <store>',
+    about: 'remove a store of which nothing is under way; its orders and keys stay',
+    args: ['its id, or the name before the dash'],
+    options: REASON,
+    help: `
+Where the settings are lines of the configuration, stop the service first: the
+store is taken out of the file. Its id stays there, so that a lost database is
+recognised by it.`,
+    examples: ["stores remove my-shop --reason 'closed'"],
+    act: async (call) => (await import('./stores-add.ts')).runRemoveStore(call),
+  },
+  {
+    command: 'stores pause <store>',
+    about: 'sell nothing in a store: it shows no stock; orders are bought as before',
+    args: ['its id, or the name before the dash'],
+    options: { ...REASON, '--resume': 'let it sell again' },
+    examples: ["stores pause my-shop --reason 'prices are checked'", "stores pause my-shop --resume --reason 'done'"],
+    call: 'POST /stores/:store/selling',
+    body: (call) => ({ selling: call.flag('resume') ? 'on' : 'paused', reason: neededReason(call) }),
+    text: ({ revision }, { width }) => sentence(`In force: revision ${revision} of the settings.`, width),
+  },
   {
     command: 'stores list',
     about: 'the configured stores',
     call: 'GET /stores',
     page: null,
-    empty: `No store is configured. \`${commandLine('init')}\` makes one.`,
+    empty: `No store is configured. \`${commandLine('stores add')}\` adds one.`,
     columns: {
       ID: key('id'),
       NAME: 'name',

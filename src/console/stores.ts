@@ -22,10 +22,7 @@ export const storesPage = listPage({
   operation: 'listStores',
   headline: ({ items }) => headline(items),
   heading: () => ['Each store'],
-  none: [
-    'No store yet',
-    html`<code>quayside stores add</code> connects one, and <code>quayside init</code> a backend.`,
-  ],
+  none: ['No store yet', html`<code>quayside stores add</code> connects one.`],
   caption: 'Stores',
   columns: () => [
     [

@@ -379,6 +379,11 @@ export const addStoreBody = fields({
   address: text(500, 'Where the shop is, or where the callbacks of a backend go'),
   key: secretText('The first part of the credentials of a shop').optional(),
   secret: secretText('The second part').optional(),
+  markup: text(20, 'Price = cost plus so many percent').default('20'),
+  settings: z
+    .record(z.string(), text(500, 'As in the configuration'))
+    .default({})
+    .describe('More of its settings, such as `create`. With `"selling": "on"` it sells at once'),
 }).meta({ examples: [{ kind: storeKinds[0].kind, name: 'My store', address: 'https://backend.example/callbacks' }] })
 /** Body of a count of products: which the store would list, as in the configuration. */
 export const countProductsBody = fields({

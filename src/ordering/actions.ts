@@ -1,8 +1,9 @@
 /** The actions that people and stores ask of ordering. The audit records each action in the commit that carries it out. */
 
+import { counted } from '../domain/figures.ts'
 import { finalStates, isStandingHold, keepsMoney } from '../domain/purchase.ts'
 import { conflict, Failure } from '../errors.ts'
-import { type Database, need } from '../storage/database.ts'
+import { type Change, type Database, first, need } from '../storage/database.ts'
 import { earningsChanged } from '../storage/earnings.ts'
 import { cancelEntitlement } from '../storage/entitlements.ts'
 import { audited } from '../storage/evidence.ts'
@@ -19,9 +20,12 @@ import {
 } from '../storage/purchases.ts'
 import { clearRestoreHold, currentEpoch, isReattaching, START_ACTOR } from '../storage/restores.ts'
 import { markCancelRequested, requestCancellation, storeOrderById } from '../storage/store-orders.ts'
+import { forgetStoreReading, underWayAt } from '../storage/stores.ts'
+import { allTokens, revokeToken } from '../storage/tokens.ts'
 import { advance, factsOf, type Given, type Loaded } from './advance.ts'
 import { beyondLine, otherMayBeCharged, roomFor } from './choices.ts'
 import type { Ordering } from './context.ts'
+import { type Waits, waitingLines } from './waiting.ts'
 
 /**
  * Cancels a store order. Purchases that were never sent end at once. The others are flagged: the transition table ends them.
@@ -266,3 +270,47 @@ const RELEASED_AT_ONCE = 500
 
 const existing = ({ db }: Ordering, purchaseId: string): Promise<Purchase> =>
   need(db, purchaseById(purchaseId), 'purchase', purchaseId)
+
+/**
+ * Counts what of a store is under way.
+ *
+ * @param sells whether it is a shop whose products are on sale
+ * @throws Failure `conflict`, reason `store_under_way`
+ */
+export async function assertIdle(ordering: Waits, store: string, sells: boolean): Promise<void> {
+  if (sells) {
+    const message = 'this shop sells: pause it first, so that its customers do not pay for what is not bought any more'
+    throw conflict('store_under_way', message)
+  }
+  const [counts, lines] = await Promise.all([first(ordering.db, underWayAt(store)), waitingLines(ordering)])
+  const waiting = new Set(lines.filter((line) => line.store === store).map(({ reference }) => reference)).size
+  const { orders = 0, purchases = 0, callbacks = 0, unread = 0 } = counts ?? {}
+  const said = [
+    orders > 0 && counted(orders, 'open order'),
+    purchases > 0 && counted(purchases, 'purchase under way', 'purchases under way'),
+    callbacks > 0 && counted(callbacks, 'callback to be sent', 'callbacks to be sent'),
+    unread > 0 && counted(unread, 'delivery to be read', 'deliveries to be read'),
+    waiting > 0 && counted(waiting, 'order whose customer waits', 'orders whose customers wait'),
+  ].filter((one) => one !== false)
+  if (said.length === 0) return
+  const message = `the store ${store} stays: it has ${said.join(', ')}. Pause it, let these end, then remove it`
+  throw conflict('store_under_way', message)
+}
+
+/** Returns what ends the access of a store; its orders and keys stay. @throws Failure as `assertIdle` does */
+export async function retireStore(
+  ordering: Waits & Pick<Ordering, 'newId'>,
+  store: string,
+  sells: boolean,
+  actor: string,
+  reason: string,
+): Promise<Change[]> {
+  const { db, now } = ordering
+  await assertIdle(ordering, store, sells)
+  const good = (await db.query(allTokens())).filter((token) => token.store === store && token.revokedAt === null)
+  return [
+    ...good.flatMap(({ id }) => [revokeToken(id, now()), audited(ordering, actor, 'token.revoke', id)]),
+    forgetStoreReading(store),
+    audited(ordering, actor, 'store.remove', store, reason),
+  ]
+}

@@ -35,7 +35,9 @@ export interface WaitingLineView extends Wait {
   chargedCurrency: string
 }
 
-type Waits = Pick<Ordering, 'db' | 'now' | 'supplier' | 'stores'> & {
+export type Waits = Pick<Ordering, 'db' | 'now'> & {
+  supplier: Pick<Ordering['supplier'], 'unreadable'>
+  stores: readonly { id: string }[]
   storeOf: (id: string) => { order?: unknown } | undefined
 }
 

@@ -409,7 +409,7 @@ it('an address with a password was shown with it', async () => {
 describe('a guess at a command', () => {
   it.each([
     ['logs -f', 'there is no `logs`: `npx quayside tail`'],
-    ['stores remove shop-4f7k2m9q', 'there is no `stores remove`: take the store out of `stores` in the configuration'],
+    ['stores rm shop-4f7k2m9q', 'there is no `stores rm`: run `npx quayside stores remove`'],
     ['orders get 1001', 'there is no `orders get`: run `npx quayside orders show`'],
     ['purchases info 12', 'there is no `purchases info`: run `npx quayside purchases show`'],
     ['listings ls', 'there is no `listings ls`: run `npx quayside listings list`'],

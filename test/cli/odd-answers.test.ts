@@ -138,8 +138,8 @@ test('stores add takes no key for a secret, no amount for a percentage, and no o
       wooKey.key,
     ],
     [[['ck_1234', 'this is the other one: it begins with cs_']], wooKey.secret],
-    [[['x'.repeat(101), 'must be at most 100 characters long']], 'Shop'],
     [[['both', 'nothing, draft, publish']], 'nothing'],
+    [[['x'.repeat(101), 'must be at most 100 characters long']], 'Shop'],
     [noPercentage, '15'],
   ]
   const { said, stderr, exitCode } = await asked(['stores', 'add', 'woocommerce', '--config', file], questions)

@@ -175,7 +175,7 @@ it('needs the scope to publish only where products are to be published', async (
   shop.setScopes(shopifyApp.scopes.filter((scope) => scope !== 'write_publications'))
   const refused = await add([...flags, '--create', 'publish'])
   expect(refused).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('write_publications') })
-  const typed = [url, clientId, secret, 'My shop', 'publish', 'draft', '12']
+  const typed = [url, clientId, secret, 'publish', 'draft', 'My shop', '12']
   const { stdout, exitCode } = await add([], { terminal: true, typed })
   expect(exitCode).toBe(0)
   expect(stdout).toContain('Not that: the app lacks the access scope write_publications')
@@ -220,7 +220,7 @@ it('writes the stock where a location was given, and nothing where there is none
 it('asks for a shop of Shopify, tries at once, and asks again for what the shop did not take', async () => {
   const { add, file, shown, url } = await place()
   const typed = ['https://www.shop.example', url, 'shpss_1', clientId, 'shpat_1', 'shpss_2', '', clientId, secret]
-  const { exitCode, stdout, stderr } = await add([], { terminal: true, typed: [...typed, 'My shop', 'draft', '12'] })
+  const { exitCode, stdout, stderr } = await add([], { terminal: true, typed: [...typed, 'draft', 'My shop', '12'] })
   expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
   expect(stdout).toContain('Not that: the address that ends in .myshopify.com')
   expect(stdout).toContain('Not that: this is the secret: it is asked for next')
@@ -239,7 +239,7 @@ it('tries an app again once it is installed', async () => {
   const before = shop.counts().token ?? 0
   const install = () => (shop.counts().token ?? 0) > 2 * before && shop.withholdTokens(null)
   shop.strike({ kind: 'token', fault: 'meanwhile', act: install, times: 9 })
-  const typed = [url, clientId, secret, '', 'My shop', 'nothing', '12']
+  const typed = [url, clientId, secret, '', 'nothing', 'My shop', '12']
   const { exitCode, stdout } = await add([], { terminal: true, typed })
   expect(exitCode).toBe(0)
   expect(stdout).toContain('Correct (key, address, again or stop) [again]: ')

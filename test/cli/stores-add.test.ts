@@ -146,7 +146,7 @@ it('leaves nothing behind where the configuration cannot be written', async () =
 it('asks, tries at once, and asks again for what the shop did not take', async () => {
   const { add, file, shown, url } = await place()
   const typed = [`${url}/wp-admin/`, url, 'cs_2', READER.key, READER.secret, '', wooKey.key, wooKey.secret]
-  const { exitCode, stdout, stderr } = await add([], { terminal: true, typed: [...typed, 'My shop', 'draft', '12'] })
+  const { exitCode, stdout, stderr } = await add([], { terminal: true, typed: [...typed, 'draft', 'My shop', '12'] })
   expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
   expect(stdout).toContain('Not that: the address that your customers open')
   expect(stdout).toContain('Not that: this is the other one: it begins with ck_')

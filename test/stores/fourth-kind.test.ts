@@ -77,7 +77,7 @@ test('a fourth kind of store is offered by init and stores add, and found by doc
   expect(init.out).toMatch(/stores add corner --config \S+ connects your shop, where it is one of Corner Shop/)
 
   const help = await quayside(['stores', 'add', '--help'])
-  expect(help.out).toContain('add a shop to the configuration: woocommerce, shopify or corner')
+  expect(help.out).toContain('add a store to the settings: backend, woocommerce, shopify or corner')
   expect(help.out).toContain(corner.shop.help.about)
   expect((await quayside(['stores', 'add', 'corner', '--help'])).out).toContain('--shelf <place> where the products')
   const add = ['stores', 'add', 'corner', '--config', config]

@@ -5,18 +5,13 @@ import { openChannels } from '../../alerts/alerts.ts'
 import { alertsShape, channelAddress, channelSource } from '../../config/alert-settings.ts'
 import { credentialsFault, credentialsSource, SECRETS } from '../../config/config.ts'
 import { ENCRYPT, isClearText } from '../../config/warnings.ts'
-import { counted } from '../../domain/figures.ts'
-import { conflict, Failure } from '../../errors.ts'
-import { waitingLines } from '../../ordering/waiting.ts'
+import { Failure } from '../../errors.ts'
+import { assertIdle, retireStore } from '../../ordering/actions.ts'
 import { Secret } from '../../secret.ts'
 import { type SettingsDocument, withSetting } from '../../settings/document.ts'
 import { newStoreId } from '../../settings/set-up-files.ts'
 import { editSettings, editStore } from '../../settings/settings.ts'
 import { hasFailed, tryShop } from '../../settings/trial.ts'
-import { type Change, first } from '../../storage/database.ts'
-import { audited } from '../../storage/evidence.ts'
-import { forgetStoreReading, underWayAt } from '../../storage/stores.ts'
-import { allTokens, revokeToken } from '../../storage/tokens.ts'
 import { openCallbackSecrets, secretText } from '../../stores/backend/signature.ts'
 import { failed } from '../../stores/findings.ts'
 import { kindOf } from '../../stores/kinds.ts'
@@ -44,9 +39,6 @@ const AddedStore = z.object({
   token: words.describe('For a backend, shown this once: it sends the token with each order'),
   callbackSecret: words.describe('For a backend, shown this once: callbacks are signed with it'),
 })
-
-/** The markup of a new store, until a person chooses another one. */
-const MARKUP = '20'
 
 /** Operations that change one thing of the settings. Each is a revision: it is tried first, and can be undone. */
 export function settingChangeOperations(context: ApiContext) {
@@ -83,34 +75,6 @@ export function settingChangeOperations(context: ApiContext) {
     throw invalidField('address', `the test alert was not sent: ${why}. Correct the address, then try again`)
   }
 
-  /** Counts what of a store is under way. @throws Failure `conflict`, reason `store_under_way` */
-  const assertIdle = async (store: string): Promise<void> => {
-    const [counts, lines] = await Promise.all([first(db, underWayAt(store)), waitingLines(ordering)])
-    const waiting = new Set(lines.filter((line) => line.store === store).map(({ reference }) => reference)).size
-    const { orders = 0, purchases = 0, callbacks = 0, unread = 0 } = counts ?? {}
-    const said = [
-      orders > 0 && counted(orders, 'open order'),
-      purchases > 0 && counted(purchases, 'purchase under way', 'purchases under way'),
-      callbacks > 0 && counted(callbacks, 'callback to be sent', 'callbacks to be sent'),
-      unread > 0 && counted(unread, 'delivery to be read', 'deliveries to be read'),
-      waiting > 0 && counted(waiting, 'order whose customer waits', 'orders whose customers wait'),
-    ].filter((one) => one !== false)
-    if (said.length === 0) return
-    const message = `the store ${store} stays: it has ${said.join(', ')}. Pause it, let these end, then remove it`
-    throw new Failure('conflict', message, { reason: 'store_under_way' })
-  }
-
-  /** Returns what ends the access of a store; its orders and keys stay. */
-  const retired = async (store: string, actor: string, reason: string): Promise<Change[]> => {
-    await assertIdle(store)
-    const good = (await db.query(allTokens())).filter((token) => token.store === store && token.revokedAt === null)
-    return [
-      ...good.flatMap(({ id }) => [revokeToken(id, now()), audited(ordering, actor, 'token.revoke', id)]),
-      forgetStoreReading(store),
-      audited(ordering, actor, 'store.remove', store, reason),
-    ]
-  }
-
   return {
     addStore: operation({
       ...common,
@@ -128,8 +92,8 @@ export function settingChangeOperations(context: ApiContext) {
         const { name } = body
         const id = newStoreId(name, randomBytes)
         const deliver = context.config.publicUrl === null ? 'keys' : kind.deliver
-        const pricing = { markup: { percent: MARKUP } }
-        const store = { id, kind: kind.kind, name, selling: 'off', ...known, deliver, pricing }
+        const pricing = { markup: { percent: body.markup } }
+        const store = { selling: 'off', deliver, ...body.settings, ...known, id, kind: kind.kind, name, pricing }
         const secrets = sealed && { [credentialsSource(id).file]: sealed }
         const stores = (document: SettingsDocument) => ({ ...document, stores: [...document.stores, store] })
         await editSettings(settings, { actor, why: `adds the store ${name}`, secrets }, stores)
@@ -198,15 +162,10 @@ export function settingChangeOperations(context: ApiContext) {
         409: `\`store_under_way\`: pause a shop, and let what it has end first; ${CONFLICTS}`,
       },
       async handle({ caller: { actor }, path, body: { reason } }) {
-        const store = configuredStore(context, path.store)
-        const { id } = store
-        if (kindOf(store).shop && store.selling === 'on')
-          throw conflict(
-            'store_under_way',
-            'this shop sells: pause it first, so that its customers do not pay for what is not bought any more',
-          )
-        await assertIdle(id)
-        const by = { actor, why: reason, also: () => retired(id, actor, reason) }
+        const { id, selling, ...store } = configuredStore(context, path.store)
+        const sells = kindOf(store).shop !== null && selling === 'on'
+        await assertIdle(ordering, id, sells)
+        const by = { actor, why: reason, also: () => retireStore(ordering, id, sells, actor, reason) }
         return change(by, (document) => ({ ...document, stores: document.stores.filter((one) => one.id !== id) }))
       },
     }),
@@ -263,7 +222,7 @@ interface MetStore {
 /** Tries a store that is in no settings yet. */
 async function meet(
   { shop }: StoreKind,
-  { address, key = '', secret = '' }: z.output<typeof addStoreBody>,
+  { address, key = '', secret = '', settings: given }: z.output<typeof addStoreBody>,
   now: () => number,
 ): Promise<MetStore> {
   if (!shop) return { settings: { callbackUrl: address }, findings: clearText(address) }
@@ -275,7 +234,7 @@ async function meet(
   if (!credentials) throw invalidField('key', credentialsFault({ ...shop, ...questions }, text))
   const unsafe = clearText(place.url)
   if (unsafe.length > 0) return { settings: {}, findings: unsafe }
-  const { findings, currency } = await tryShop(questions, { url: place.url, credentials, settings: {} }, now)
+  const { findings, currency } = await tryShop(questions, { url: place.url, credentials, settings: given }, now)
   const settings = { url: place.url, ...(currency !== null && { currency }) }
   return { settings, findings, sealed: new Secret(text) }
 }

@@ -76,7 +76,7 @@ export const shopify: ShopKind<typeof settings> = {
       }
     },
     help: {
-      about: 'try an app in a Shopify shop, and write the shop into the configuration',
+      about: 'try an app in a Shopify shop, and add the shop',
       url: 'the name of the shop at myshopify.com, or that address',
       keyFile: 'client id and client secret, joined by a colon',
       options: {

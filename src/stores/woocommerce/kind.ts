@@ -45,7 +45,7 @@ export const wooCommerce: ShopKind<typeof settings> = {
       return key && secret ? { key: new Secret(key), secret: new Secret(secret) } : undefined
     },
     help: {
-      about: 'try the key of a WooCommerce shop, and write it into the configuration',
+      about: 'try the key of a WooCommerce shop, and add the shop',
       url: 'the address of the shop, as you open it',
       keyFile: 'consumer key and secret, joined by a colon',
       options: {},
