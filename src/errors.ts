@@ -111,6 +111,7 @@ export const localReasons = [
   'no_database',
   'no_settings',
   'other_stores',
+  'refused_settings',
   'service_not_running',
   'two_homes',
 ] as const

@@ -105,7 +105,7 @@ const loadedWith = (file: string) =>
  * what a feature needs that was not there.
  */
 const budgets: Record<string, number> = {
-  root: 2_535,
+  root: 2_540,
   access: 395,
   alerts: 1_110,
   backup: 1_035,
@@ -125,9 +125,9 @@ const budgets: Record<string, number> = {
   ordering: 8_605,
   processes: 580,
   reconciliation: 1_235,
-  rehearsal: 175,
-  sandbox: 3_675,
-  settings: 1_005,
+  rehearsal: 180,
+  sandbox: 3_680,
+  settings: 1_035,
   storage: 8_765,
   stores: 7_140,
   supplier: 2_895,

@@ -138,6 +138,7 @@ export async function openSettings(parts: SettingsParts): Promise<InstallationSe
       document: document as StoredSettings['document'],
       secrets: all,
     })
+    assertGoesOn(current(), next)
     // The secret of a store or channel that is gone goes with it.
     const needed = secretNamesOf(next)
     const stored = { ...storedIn(next), secrets: new Map([...all].filter(([name]) => needed.includes(name))) }
@@ -161,7 +162,9 @@ export async function openSettings(parts: SettingsParts): Promise<InstallationSe
     home,
     read: async () => {
       const { revision, document, secretNames } = asRead(await newestRow())
-      return { revision, document: documentShape.parse(document), secrets: secretNames }
+      // A person mends settings that this version refuses, so they are shown as they are.
+      const read = documentShape.safeParse(document).data ?? (document as SettingsDocument)
+      return { revision, document: read, secrets: secretNames }
     },
     try: async (change) => {
       try {
@@ -183,7 +186,9 @@ export async function openSettings(parts: SettingsParts): Promise<InstallationSe
       if (!row) throw conflict('settings_first', 'the first revision cannot be undone: there are no settings before it')
       const stored = { ...openRevision(row, vault), revision: base + 1 }
       const changes = changesOf(last, stored, [])
-      return putInForce(configWith(current(), stored), stored, {
+      const next = configWith(current(), stored)
+      assertGoesOn(current(), next)
+      return putInForce(next, stored, {
         actor: by,
         why: `undoes revision ${base}`,
         undoes: base,
@@ -209,6 +214,16 @@ function changesOf(before: Before | null, after: Pick<StoredSettings, 'document'
     after: 'set again',
   })
   return [...differences(old, documentShape.parse(after.document)), ...given.map(secret)]
+}
+
+/** @throws Failure `invalid` for a store that has sold and would be off: its shop would go on selling what nobody buys */
+function assertGoesOn(before: Config, next: Config): void {
+  const sold = new Set(before.stores.flatMap(({ id, selling }) => (selling === 'off' ? [] : [id])))
+  const message = 'the store sells already, and its shop would go on selling: pause it by "paused", or remove it'
+  const fields = next.stores.flatMap(({ id, selling }, index) =>
+    selling === 'off' && sold.has(id) ? [{ field: `stores.${index}.selling`, message }] : [],
+  )
+  if (fields.length > 0) throw new Failure('invalid', 'nothing was changed', { fields })
 }
 
 /** @throws Failure `invalid` with what the supplier or a shop refuses */

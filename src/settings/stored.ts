@@ -64,12 +64,26 @@ export async function readConfig(
     const message = `there is no database in ${placeName(process)}, and the settings of ${file} are in it`
     throw new Failure('not_found', message, { reason: 'no_database' })
   }
+  let stored: StoredSettings | undefined
   try {
-    return loadConfig(file, env, await storedSettings(read, await vaultBeside(process, read)))
+    stored = await storedSettings(read, await vaultBeside(process, read))
+    return loadConfig(file, env, stored)
+  } catch (error) {
+    if (!stored || !(error instanceof Failure) || error.code !== 'invalid') throw error
+    const { fields } = error
+    throw new Failure('invalid', `${error.message}\n${OTHER_VERSION}`, {
+      cause: error,
+      fields,
+      reason: 'refused_settings',
+    })
   } finally {
     await read.close()
   }
 }
+
+/** Older settings are never taken by themselves: the service would buy by a ceiling that a person has lowered since. */
+const OTHER_VERSION =
+  'Another version has put them in force, or what they name has gone. `quayside settings undo` puts the ones before in force; `quayside settings export` and `settings apply` mend them.'
 
 /** Opens the vault of a database that is only read. @throws Failure `invalid`, reason `wrong_key` */
 export async function vaultBeside(

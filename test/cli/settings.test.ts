@@ -1,10 +1,16 @@
 /** Settings on the command line, for an installation whose service does not run: applied, undone, moved out of the file. */
+import { randomBytes } from 'node:crypto'
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { loadConfig, loadProcess } from '../../src/config/config.ts'
+import { createIds } from '../../src/ids.ts'
 import { createDatabase } from '../../src/installation.ts'
+import { Secret } from '../../src/secret.ts'
+import { revisionChanges } from '../../src/settings/settings.ts'
 import { readConfig } from '../../src/settings/stored.ts'
+import { openAlone } from '../../src/storage/database-place.ts'
+import { openVault } from '../../src/vault/vault.ts'
 import { startCheckedSandbox } from '../support/checked-sandbox.ts'
 import { run, temporaryFolder } from '../support/cli-run.ts'
 import { freePort } from '../support/free-port.ts'
@@ -114,4 +120,28 @@ test('an adoption that was cut off before the file was written is refused, and e
   expect((await command('settings', 'adopt')).exitCode).toBe(0)
   expect((await readConfig(config, {})).revision).toBe(1)
   expect(existsSync(`${config}.before-adopt`)).toBe(true)
+})
+
+test('a revision that this version refuses stops the start, which says what to do, and is undone without the service', async () => {
+  const { baseUrl, secrets, config, document, write, command } = await installation(() => ({}))
+  write({ supplier: { baseUrl }, stores: [], spendCaps: { day: '50' } })
+  expect((await command('settings', 'apply', document, '--secrets', secrets, '--why', 'first')).exitCode).toBe(0)
+  const process = loadProcess(config, {})
+  const db = await openAlone(process, { now: Date.now, mustExist: true })
+  const vault = await openVault({ database: db, keyEncryptionKey: process.keyEncryptionKey, now: Date.now })
+  const later = { supplier: { baseUrl }, stores: [], spendCaps: { day: '20', week: '100' } }
+  const stored = { revision: 2, document: later, secrets: new Map([['api-key', new Secret(API_KEY)]]) }
+  const entry = { actor: 'anna', why: 'by a later version', undoes: null, changes: [] }
+  await db.commit(revisionChanges({ vault, now: Date.now, newId: createIds(Date.now, randomBytes) }, stored, entry))
+  await db.close()
+
+  const start = await command('serve')
+  expect(start.exitCode).toBe(2)
+  expect(start.stderr.replaceAll(/\s+/g, ' ')).toMatch(
+    /revision 2 of the settings has faults: spendCaps.*week.*`quayside settings undo`.*#refused_settings/,
+  )
+  expect(JSON.parse((await command('settings', 'export')).stdout)).toEqual(later)
+  const undone = await command('settings', 'undo')
+  expect(undone).toMatchObject({ exitCode: 0, stderr: '' })
+  expect(await readConfig(config, {})).toMatchObject({ revision: 3, spendCaps: { day: '50' } })
 })

@@ -68,6 +68,9 @@ test('a store is paused, and sells again', async () => {
     (await post(world, `/stores/${STORE}/selling`, { selling: 'off' })).status,
     'its shop would go on selling',
   ).toBe(400)
+  const byName = { name: `stores.${STORE}.selling`, value: 'off' }
+  const off = await post(world, '/settings/change', byName, { headers: { 'if-match': '"2"' } })
+  expect([off.status, off.body.error.fields]).toMatchObject([400, [{ field: 'stores.0.selling' }]])
   expect((await post(world, `/stores/${STORE}/selling`, { selling: 'on' })).status).toBe(200)
   expect(world.inForce().stores[0]?.policy).not.toHaveProperty('isPaused')
 })
