@@ -162,7 +162,7 @@ export async function openSettings(parts: SettingsParts): Promise<InstallationSe
     home,
     read: async () => {
       const { revision, document, secretNames } = asRead(await newestRow())
-      // A person mends settings that this version refuses, so they are shown as they are.
+      // A person corrects settings that this version refuses, so they are shown as they are.
       const read = documentShape.safeParse(document).data ?? (document as SettingsDocument)
       return { revision, document: read, secrets: secretNames }
     },
@@ -216,7 +216,7 @@ function changesOf(before: Before | null, after: Pick<StoredSettings, 'document'
   return [...differences(old, documentShape.parse(after.document)), ...given.map(secret)]
 }
 
-/** @throws Failure `invalid` for a store that has sold and would be off: its shop would go on selling what nobody buys */
+/** @throws Failure `invalid` for a store that has sold and would be off: its shop would go on selling, and no order be read */
 function assertGoesOn(before: Config, next: Config): void {
   const sold = new Set(before.stores.flatMap(({ id, selling }) => (selling === 'off' ? [] : [id])))
   const message = 'the store sells already, and its shop would go on selling: pause it by "paused", or remove it'

@@ -83,7 +83,7 @@ export async function readConfig(
 
 /** Older settings are never taken by themselves: the service would buy by a ceiling that a person has lowered since. */
 const OTHER_VERSION =
-  'Another version has put them in force, or what they name has gone. `quayside settings undo` puts the ones before in force; `quayside settings export` and `settings apply` mend them.'
+  'Another version has put them in force, or what they name has gone. `quayside settings undo` puts the ones before in force; `quayside settings export` and `settings apply` correct them.'
 
 /** Opens the vault of a database that is only read. @throws Failure `invalid`, reason `wrong_key` */
 export async function vaultBeside(
