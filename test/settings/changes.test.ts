@@ -3,7 +3,10 @@ import { readFileSync } from 'node:fs'
 import { expect, onTestFinished, test } from 'vitest'
 import { configShape, processKeys } from '../../src/config/config.ts'
 import { documentShape, FILE_ONLY, fixedWhy, withSetting } from '../../src/settings/document.ts'
+import { settingsRevisions } from '../../src/storage/schema.ts'
+import { build } from '../../src/storage/statement.ts'
 import { insertStoreOrder } from '../../src/storage/store-orders.ts'
+import { shopKinds } from '../../src/stores/kinds.ts'
 import { startWooCommerceShop, wooKey } from '../shops/woocommerce-shop.ts'
 import { type ApiWorld, type Ask, OTHER_STORE, openApi } from '../support/api-world.ts'
 import { STORE } from '../support/test-app.ts'
@@ -158,6 +161,38 @@ test('a channel of alerts is added, changed without its address, and removed', a
   expect((await post(world, '/alert-channels/duty/remove', {})).status).toBe(200)
   expect(world.inForce().alerts.channels).toEqual({})
   expect((await post(world, '/alert-channels/duty/remove', {})).status).toBe(404)
+})
+
+test('no answer, list, export, log or revision has a secret that a change was given', async () => {
+  const world = await openApi({ home: 'database' })
+  const answers = [
+    await post(world, '/supplier/api-key', { apiKey: 'sk_test_hidden1' }),
+    await post(world, `/stores/${STORE}/credentials`, { key: 'ck_hidden2', secret: 'cs_hidden3' }),
+    await post(world, '/alert-channels/duty', { kind: 'webhook', address: 'https://alerts.example/hidden4' }),
+    await post(world, '/alert-channels/duty', { kind: 'webhook', address: 'ftp://alerts.example/hidden5' }),
+    ...(await Promise.all(
+      shopKinds.map(({ kind }) => {
+        const body = { kind, name: 'Shop', address: 'http://127.0.0.1:9', key: 'ck_hidden6', secret: 'cs_hidden7' }
+        return world.ask('POST', '/stores', { token: world.tokens.admin, body })
+      }),
+    )),
+  ]
+  expect(answers.filter(({ status }) => status < 300).length).toBeGreaterThan(1)
+  const paths = [
+    '/settings',
+    '/settings/document',
+    '/settings/revisions',
+    '/audit',
+    '/alerts/channels',
+    '/stores',
+    '/status',
+  ]
+  for (const path of paths) answers.push(await world.ask('GET', path))
+  const rows = await world.ordering.db.query(build.select().from(settingsRevisions))
+  const sealed = rows.map(({ secrets }) => secrets?.toString('latin1'))
+  const everywhere = JSON.stringify([answers.map(({ body }) => body), world.lines, rows]) + sealed
+  expect(everywhere.match(/hidden\d|sk_test_0123456789abcdef/g)).toBeNull()
+  expect(world.inForce().alertAddresses.get('duty')?.url.reveal()).toContain('hidden4')
 })
 
 test('where the file is the home of the settings, each of these is refused and says what to do', async () => {
