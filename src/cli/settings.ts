@@ -4,8 +4,7 @@ import path from 'node:path'
 import { partsOf, readJson, readSecretFile } from '../config/config.ts'
 import { sentence } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
-import type { Secret } from '../secret.ts'
-import type { InstallationSettings, SettingsTrial } from '../settings/settings.ts'
+import type { InstallationSettings, SettingsChange, SettingsTrial } from '../settings/settings.ts'
 import { configFileOf } from './client.ts'
 import {
   type Call,
@@ -61,11 +60,7 @@ export const settings: CommandRow[] = [
     about: 'the settings as one document of JSON, without secrets',
     examples: ['settings export > settings.json'],
     act: async (call) => {
-      const seen = await either(
-        call,
-        () => call.client.call('GET /settings/document'),
-        (settings) => settings.read(),
-      )
+      const seen = await use(call, (settings) => settings.read())
       call.io.stdout.write(`${JSON.stringify(seen.document, undefined, 2)}\n`)
       return undefined
     },
@@ -96,14 +91,7 @@ service nothing is restarted. Without one, the next start uses the settings.`,
     command: 'settings undo',
     about: 'put the settings before the newest revision in force again',
     act: async (call) => {
-      const done = await either(
-        call,
-        async () => {
-          const { revision } = await call.client.call('GET /settings/document')
-          return call.client.call('POST /settings/undo', { ifMatch: String(revision) })
-        },
-        async (settings) => settings.undo((await settings.read()).revision, ACTOR),
-      )
+      const done = await use(call, async (settings) => settings.undo((await settings.read()).revision, ACTOR))
       call.print(done, () => appliedText(done, call))
       return undefined
     },
@@ -119,16 +107,28 @@ keeps what belongs to this machine, and is kept as it was under another name.`,
   },
 ]
 
-/** Asks the service; where none runs, uses the settings in its database. */
-async function either<T>(
-  call: Call,
-  service: () => Promise<T>,
-  without: (settings: InstallationSettings) => Promise<T>,
-): Promise<T> {
+type Settings = Pick<InstallationSettings, 'read' | 'try' | 'apply' | 'undo'>
+
+/** Uses the settings of the service; where none runs, those in its database. */
+async function use<T>(call: Call, act: (settings: Settings) => Promise<T>): Promise<T> {
   try {
-    return await service()
+    return await act(ofService(call))
   } catch (error) {
-    return (await alone()).withSettings(fileAlone(call, error), call.io.env, without)
+    return (await alone()).withSettings(fileAlone(call, error), call.io.env, act)
+  }
+}
+
+function ofService({ client }: Call): Settings {
+  const bodyOf = ({ document, secrets = {} }: SettingsChange) => {
+    const texts = Object.entries(secrets).map(([name, secret]) => [name, secret.reveal()])
+    return { document: document as object, secrets: Object.fromEntries(texts) as Record<string, string> }
+  }
+  return {
+    read: () => client.call('GET /settings/document'),
+    try: (change) => client.call('POST /settings/try', { body: bodyOf(change) }),
+    apply: ({ base, why, ...change }) =>
+      client.call('POST /settings/document', { body: { ...bodyOf(change), reason: why }, ifMatch: `${base}` }),
+    undo: (base) => client.call('POST /settings/undo', { ifMatch: `${base}` }),
   }
 }
 
@@ -141,23 +141,16 @@ export function fileAlone({ option, io }: Call, error: unknown): string {
 }
 
 /** Reads a document. Of a whole configuration, the settings of the installation count. */
-function givenIn({ args, option }: Call) {
-  const document = partsOf(readJson(args[0] ?? '')).document
+function givenIn({ args, option }: Call): SettingsChange {
   const folder = option('secrets')
-  const names = folder === undefined ? [] : readdirSync(folder)
-  const read = (name: string): [string, Secret] => [name, readSecretFile(path.join(folder ?? '', name))]
-  const secrets: Record<string, Secret> = Object.fromEntries(names.map(read))
-  const texts = Object.fromEntries(Object.entries(secrets).map(([name, secret]) => [name, secret.reveal()]))
-  return { given: { document, secrets }, body: { document, secrets: texts } }
+  const read = (name: string) => [name, readSecretFile(path.join(folder ?? '', name))] as const
+  const secrets = folder === undefined ? {} : Object.fromEntries(readdirSync(folder).map(read))
+  return { document: partsOf(readJson(args[0] ?? '')).document, secrets }
 }
 
 async function tryFile(call: Call): Promise<number> {
-  const { given, body } = givenIn(call)
-  const trial: SettingsTrial = await either(
-    call,
-    () => call.client.call('POST /settings/try', { body }),
-    (settings) => settings.try(given),
-  )
+  const given = givenIn(call)
+  const trial = await use(call, (settings) => settings.try(given))
   call.print(trial, () => trialText(trial, call))
   const works = trial.faults.length === 0 && trial.findings.every(({ state }) => state !== 'failed')
   return works ? exitCodes.ok : exitCodes.failed
@@ -167,28 +160,23 @@ async function applyFile(call: Call): Promise<number> {
   if (call.flag('dryRun')) return tryFile(call)
   const why = call.option('why')
   if (why === undefined) throw new Failure('invalid', "say why, for the revisions: --why 'a new shop'")
-  const { given, body } = givenIn(call)
+  const given = givenIn(call)
   const { base: named } = call.values('base') as { base?: number }
-  const done = await (async () => {
-    try {
-      const base = named ?? (await call.client.call('GET /settings/document')).revision
-      return await call.client.call('POST /settings/document', {
-        body: { ...body, reason: why },
-        ifMatch: String(base),
-      })
-    } catch (error) {
-      const file = fileAlone(call, error)
-      const { beginAlone, withSettings } = await alone()
-      return withSettings(file, call.io.env, async (settings) => {
-        const base = named ?? (await settings.read()).revision
-        return settings.apply({ ...given, base, why }, ACTOR)
-      }).catch(async (failure: unknown) => {
-        if (!(failure instanceof Failure) || failure.reason !== 'no_settings') throw failure
-        await beginAlone(file, call.io.env, { ...given, why }, ACTOR)
-        return { revision: 1, changes: [] }
-      })
-    }
-  })()
+  const done = await use(call, async (settings) => {
+    const base = named ?? (await settings.read()).revision
+    return settings.apply({ ...given, base, why }, ACTOR)
+  }).catch(async (failure: unknown) => {
+    // The database of a service that does not run has no settings yet.
+    if (!(failure instanceof Failure) || failure.reason !== 'no_settings') throw failure
+    const { beginAlone } = await alone()
+    await beginAlone(
+      configFileOf(call.option('config'), call.io.env)?.file ?? '',
+      call.io.env,
+      { ...given, why },
+      ACTOR,
+    )
+    return { revision: 1, changes: [] }
+  })
   call.print(done, () => appliedText(done, call))
   return exitCodes.ok
 }
