@@ -69,18 +69,6 @@ export async function editSettings(
   return settings.apply({ base, document: edit(document), ...more }, actor)
 }
 
-/** Edits one store of the settings in force. @throws Failure as `apply` does */
-export const editStore = (
-  settings: Pick<InstallationSettings, 'read' | 'apply'>,
-  id: string,
-  by: Edit,
-  edit: (store: SettingsDocument['stores'][number]) => object,
-) =>
-  editSettings(settings, by, (document) => ({
-    ...document,
-    stores: document.stores.map((one) => (one.id === id ? { ...one, ...edit(one) } : one)),
-  }))
-
 export type RevisionEntry = Pick<SettingsRevision, 'number' | 'at' | 'actor' | 'why' | 'undoes' | 'changes'>
 
 export interface SettingsParts {

@@ -10,7 +10,7 @@ import { assertIdle, retireStore } from '../../ordering/actions.ts'
 import { Secret } from '../../secret.ts'
 import { type SettingsDocument, withSetting } from '../../settings/document.ts'
 import { newStoreId } from '../../settings/set-up-files.ts'
-import { editSettings, editStore } from '../../settings/settings.ts'
+import { editSettings } from '../../settings/settings.ts'
 import { hasFailed, tryShop } from '../../settings/trial.ts'
 import { openCallbackSecrets, secretText } from '../../stores/backend/signature.ts'
 import { failed } from '../../stores/findings.ts'
@@ -27,11 +27,9 @@ import {
   sellingBody,
   settingBody,
 } from '../input.ts'
-import { type ApiContext, admin, configuredStore, ok, operation } from '../operation.ts'
-import { Applied, ifMatch, revisionIn } from './settings.ts'
+import { type ApiContext, configuredStore, ok, operation } from '../operation.ts'
+import { CONFLICTS, changing, ifMatch, revisionIn } from './settings.ts'
 import { finding, words } from './views.ts'
-
-const CONFLICTS = '`settings_in_file`: they are lines of the configuration; `settings_changed`: another revision came'
 
 const AddedStore = z.object({
   store: words.describe('Its permanent id; null: something failed, and nothing was kept'),
@@ -51,14 +49,6 @@ export function settingChangeOperations(context: ApiContext) {
       ...document,
       alerts: { ...document.alerts, channels: edit(document.alerts.channels) },
     })
-  const common = {
-    needsWorker: true,
-    allowed: admin,
-    answer: Applied,
-    success: { 200: 'In force' },
-    failures: { 409: CONFLICTS },
-  } as const
-
   /** Sends a test alert by a channel that is not kept yet. @throws Failure `invalid` where it is not taken */
   const assertTaken = async (name: string, settings: object, address: string, actor: string): Promise<void> => {
     const channel = alertsShape.shape.channels.safeParse({ [name]: settings })
@@ -77,7 +67,7 @@ export function settingChangeOperations(context: ApiContext) {
 
   return {
     addStore: operation({
-      ...common,
+      ...changing,
       route: 'POST /stores',
       summary:
         'Connect a store: it is tried, and kept where nothing failed. Nothing is written to it before it is switched on.',
@@ -105,7 +95,7 @@ export function settingChangeOperations(context: ApiContext) {
       },
     }),
     changeSetting: operation({
-      ...common,
+      ...changing,
       route: 'POST /settings/change',
       summary: 'Change one setting, without a restart.',
       ifMatch,
@@ -119,18 +109,21 @@ export function settingChangeOperations(context: ApiContext) {
       },
     }),
     setSelling: operation({
-      ...common,
+      ...changing,
       route: 'POST /stores/:store/selling',
       summary: 'Pause a store, or let it sell. A paused store shows no stock; orders are taken and bought as before.',
       body: sellingBody,
       failures: { 404: 'no such store', 409: CONFLICTS },
-      async handle({ caller: { actor }, path, body: { selling, reason } }) {
+      handle({ caller: { actor }, path, body: { selling, reason } }) {
         const { id } = configuredStore(context, path.store)
-        return ok(await editStore(settings, id, { actor, why: reason }, () => ({ selling })))
+        return change({ actor, why: reason }, ({ stores, ...others }) => ({
+          ...others,
+          stores: stores.map((one) => (one.id === id ? { ...one, selling } : one)),
+        }))
       },
     }),
     changeCredentials: operation({
-      ...common,
+      ...changing,
       route: 'POST /stores/:store/credentials',
       summary:
         'Give Quayside new credentials of a shop. They are tried first, and the ones before stay if the shop refuses.',
@@ -151,7 +144,7 @@ export function settingChangeOperations(context: ApiContext) {
       },
     }),
     removeStore: operation({
-      ...common,
+      ...changing,
       route: 'POST /stores/:store/remove',
       summary:
         'Remove a store of which nothing is under way, and which sells nothing if it is a shop. Its orders and keys stay readable, and its tokens end.',
@@ -170,7 +163,7 @@ export function settingChangeOperations(context: ApiContext) {
       },
     }),
     rotateApiKey: operation({
-      ...common,
+      ...changing,
       route: 'POST /supplier/api-key',
       summary: 'Use another API key of the supplier. It is tried first, and the one before stays if it is refused.',
       body: apiKeyBody,
@@ -178,7 +171,7 @@ export function settingChangeOperations(context: ApiContext) {
         change({ actor, why: reason, secrets: { [SECRETS.apiKey.file]: new Secret(apiKey) } }, (document) => document),
     }),
     putAlertChannel: operation({
-      ...common,
+      ...changing,
       route: 'POST /alert-channels/:channel',
       summary: 'Add a channel for alerts, or change it. Without an address, that of before stays.',
       body: channelBody,
@@ -193,7 +186,7 @@ export function settingChangeOperations(context: ApiContext) {
       },
     }),
     removeAlertChannel: operation({
-      ...common,
+      ...changing,
       route: 'POST /alert-channels/:channel/remove',
       summary: 'Remove a channel for alerts.',
       body: reasonBody,

@@ -84,7 +84,16 @@ const Revision = view(
 )
 
 export const ifMatch = 'The `revision` that the change is based on, in quotes'
-const refused = { 409: 'another revision came meanwhile, or the settings are in the file' }
+export const CONFLICTS =
+  '`settings_in_file`: they are lines of the configuration; `settings_changed`: another revision came'
+/** What all operations that change settings have in common. */
+export const changing = {
+  needsWorker: true,
+  allowed: admin,
+  answer: Applied,
+  success: { 200: 'In force' },
+  failures: { 409: CONFLICTS },
+} as const
 
 const sealedIn = (secrets: Record<string, string> = {}) =>
   Object.fromEntries(Object.entries(secrets).map(([name, text]) => [name, new Secret(text)]))
@@ -131,9 +140,8 @@ export function settingsOperations({ config, keys, settings }: ApiContext) {
       },
     }),
     trySettings: operation({
+      ...changing,
       route: 'POST /settings/try',
-      needsWorker: true,
-      allowed: admin,
       summary: 'Try settings: check them, and ask the supplier and the shops that they are about. Nothing changes.',
       body: trySettingsBody,
       answer: SettingsTrial,
@@ -143,32 +151,21 @@ export function settingsOperations({ config, keys, settings }: ApiContext) {
         ok(await settings.try({ document, secrets: sealedIn(secrets) })),
     }),
     applySettings: operation({
+      ...changing,
       route: 'POST /settings/document',
-      needsWorker: true,
-      allowed: admin,
       summary: 'Try settings, then put them in force, without a restart.',
       ifMatch,
       body: applySettingsBody,
-      answer: Applied,
-      success: { 200: 'In force' },
-      failures: refused,
-      handle: async ({ body: { document, secrets, reason }, version, caller }) =>
-        ok(
-          await settings.apply(
-            { base: revisionIn(version), document, secrets: sealedIn(secrets), why: reason },
-            caller.actor,
-          ),
-        ),
+      async handle({ body: { document, secrets, reason }, version, caller }) {
+        const wanted = { base: revisionIn(version), document, secrets: sealedIn(secrets), why: reason }
+        return ok(await settings.apply(wanted, caller.actor))
+      },
     }),
     undoSettings: operation({
+      ...changing,
       route: 'POST /settings/undo',
-      needsWorker: true,
-      allowed: admin,
       summary: 'Undo the newest revision: the settings before it are in force again, as a revision of their own.',
       ifMatch,
-      answer: Applied,
-      success: { 200: 'In force' },
-      failures: refused,
       handle: async ({ version, caller }) => ok(await settings.undo(revisionIn(version), caller.actor)),
     }),
   }
