@@ -5,7 +5,7 @@ import { type Html, html, type Piece } from '../domain/html.ts'
 import { parsePercent } from '../domain/pricing-rules.ts'
 import { Failure } from '../errors.ts'
 import { WHY } from '../http/api/set-up.ts'
-import type { AnswerOf } from '../http/api/table.ts'
+import type { AnswerOf, ItemOf } from '../http/api/table.ts'
 import { invalidField } from '../http/input.ts'
 import {
   actOf,
@@ -35,8 +35,10 @@ type AddedView = AnswerOf<'addStore'>
 type CountedView = AnswerOf<'countProducts'>
 type Settings = AnswerOf<'viewSettingsDocument'>['document']
 
-/** How far the set-up is, and the settings of its store. */
+/** How far the set-up is, with the store that was connected last, and settings that its steps change. */
 interface State extends SetUpView {
+  store: ItemOf<'listStores'> | undefined
+  channels: Settings['alerts']['channels']
   own: Settings['stores'][number] | undefined
   caps: Settings['spendCaps']
 }
@@ -140,13 +142,9 @@ export const setUpPage: Page = {
       const { form, call } = await mine(visit)
       const buy = form.get('do') !== 'listings'
       await call('startSelling', { body: { buy, ...textsIn(form, 'keyBegins') } })
-      return buy
-        ? done(
-            'Started',
-            'Products and prices go out now, and Quayside buys for each order from this moment on.',
-            '/overview',
-          )
-        : done('Started', 'Products and prices go out now. Nothing is bought yet.')
+      if (!buy) return done('Started', 'Products and prices go out now. Nothing is bought yet.')
+      const text = 'Products and prices go out now, and Quayside buys for each order from this moment on.'
+      return done('Started', text, '/overview')
     }),
   },
   parts: {
@@ -161,12 +159,9 @@ export const setUpPage: Page = {
 function filterIn(form: URLSearchParams) {
   const { text } = textsIn(form, 'text')
   const { costMin, costMax } = numbersIn(form, 'costMin', 'costMax')
-  return {
-    mode: 'all' as const,
-    categories: form.has('category') ? form.getAll('category') : null,
-    ...{ text: text || null, costMin: costMin || null, costMax: costMax || null },
-    inStockOnly: form.has('inStockOnly'),
-  }
+  const categories = form.has('category') ? form.getAll('category') : null
+  const costs = { costMin: costMin || null, costMax: costMax || null }
+  return { mode: 'all' as const, categories, text: text || null, ...costs, inStockOnly: form.has('inStockOnly') }
 }
 
 /** @throws Failure `conflict` where another person is at the set-up */
@@ -180,9 +175,14 @@ const takenBy = ({ by, phase }: SetUpView): string =>
   `${by} is at the set-up, and one person does it. ${phase === 'first_run' ? 'It is free again ten minutes after their last step' : `A link from npx quayside console --name ${by} goes on in their name`}`
 
 async function shown(visit: Visit, found: Found = {}): Promise<Shown> {
-  const [view, { document }] = await Promise.all([visit.call('viewSetUp'), visit.call('viewSettingsDocument')])
-  const own = document.stores.find(({ id }) => id === view.store?.id)
-  const setUp: State = { ...view, own, caps: document.spendCaps }
+  const [view, { document }, { items }] = await Promise.all([
+    visit.call('viewSetUp'),
+    visit.call('viewSettingsDocument'),
+    visit.call('listStores'),
+  ])
+  const store = view.done.includes('shop') ? items.at(-1) : undefined
+  const own = document.stores.find(({ id }) => id === store?.id)
+  const setUp: State = { ...view, store, own, caps: document.spendCaps, channels: document.alerts.channels }
   const passed = setUp.done.filter((one) => one !== 'guards').length
   const here = Math.min(passed, 4)
   const isTaken = setUp.by !== null && setUp.by !== visit.caller.name
@@ -280,17 +280,17 @@ const foundedPart = (link: string, file: string, name: string): Html =>
 
 /* 2. Shop */
 
-async function shopStep(visit: Visit, { kinds, store }: SetUpView, found: Found): Promise<Html> {
+async function shopStep(visit: Visit, { kinds, store }: State, found: Found): Promise<Html> {
   const shopsFirst = kinds.toSorted((one, next) => Number(next.isShop) - Number(one.isShop))
   const other = html`<div>${shopsFirst.map((kind) => kindForm(visit, kind, found.store))}</div>`
   if (!store) return other
-  const { id, name, kindLabel, address, isShop } = store
+  const { id, name, kindLabel, address, callbackSecret } = store
   return html`${facts([
     ['Name', name],
     ['Kind', kindLabel],
-    [isShop ? 'Address' : 'Callbacks go to', html`<span class="id">${address}</span>`],
+    [callbackSecret ? 'Callbacks go to' : 'Address', html`<span class="id">${address}</span>`],
   ])}
-${!isShop && html`<form method="post" action="/setup/try-callback">${hidden('store', id)}<button>Send a test callback</button></form>`}
+${callbackSecret && html`<form method="post" action="/setup/try-callback">${hidden('store', id)}<button>Send a test callback</button></form>`}
 <p class="small"><a href="/stores/${id}">Test or change it</a></p>
 <details class="act"${visit.action === 'add-store' && ' open'}><summary>Connect another one…</summary>${other}</details>`
 }
@@ -364,7 +364,7 @@ async function productsStep(visit: Visit, setUp: State, found: Found): Promise<H
     return html`<fieldset><legend class="small">Categories; tick none to sell all of them</legend>${[...names].map((name) => box('category', name, name, chosen.has(name)))}</fieldset>
 ${text('Name or SKU contains', 'text')}${text(`Cost from, ${supplier?.currency}`, 'costMin', amount)}${text(`Cost up to, ${supplier?.currency}`, 'costMax', amount)}
 ${box('inStockOnly', 'on', 'In stock only', isTyped ? form.has('inStockOnly') : listings.inStockOnly)}
-${store.isShop && selectField({ label: 'Products that your shop lacks (they are matched by SKU)', name: 'create', options: ways, chosen: String((isTyped ? form.get('create') : before.create) ?? '') })}`
+${!store.callbackSecret && selectField({ label: 'Products that your shop lacks (they are matched by SKU)', name: 'create', options: ways, chosen: String((isTyped ? form.get('create') : before.create) ?? '') })}`
   }
   const byCategory = table<CountedView['categories'][number]>({
     caption: 'Products by category',
@@ -437,11 +437,12 @@ const channelKinds = [
 ] as const
 
 async function liveStep(visit: Visit, setUp: State): Promise<Html> {
-  const { done: steps, caps, alertsTo, supplier } = setUp
+  const { done: steps, caps, channels, supplier } = setUp
+  const [channel] = Object.values(channels)
   const isGuarded = steps.includes('guards')
   const amount = { isDecimal: true, isShort: true, isRequired: true, maxLength: 20 }
   const text = isGuarded
-    ? html`<p>At most ${money(caps.day, supplier?.currency)} a day and ${money(caps.order, supplier?.currency)} an order. ${alertsTo === null ? 'No alert is sent.' : `Alerts go out by ${alertsTo}.`}</p>`
+    ? html`<p>At most ${money(caps.day, supplier?.currency)} a day and ${money(caps.order, supplier?.currency)} an order. ${channel ? `Alerts go out by ${channel.kind}.` : 'No alert is sent.'}</p>`
     : html`<p class="quiet">Orders above a cap wait for you. A test alert is sent when you save.</p>`
   const fields = (
     typed: Typed,

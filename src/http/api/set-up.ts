@@ -1,7 +1,6 @@
 import path from 'node:path'
 import { z } from 'zod'
 import { baseUrlFault, configShape, dialectFileOf, SECRETS, shippedDialects } from '../../config/config.ts'
-import { withoutSecrets } from '../../config/settings-in-force.ts'
 import { readDialect } from '../../dialect/dialect.ts'
 import { conflict } from '../../errors.ts'
 import { unfreeze } from '../../ordering/actions.ts'
@@ -10,7 +9,7 @@ import type { SettingsDocument } from '../../settings/document.ts'
 import { editSettings } from '../../settings/settings.ts'
 import { productView, type SupplierAccess, type SupplierTest, testSupplier } from '../../settings/supplier-trial.ts'
 import { currentFreeze, SET_UP_CAUSE } from '../../storage/freezes.ts'
-import { kindOf, storeKinds } from '../../stores/kinds.ts'
+import { storeKinds } from '../../stores/kinds.ts'
 import type { StoreKind } from '../../stores/store-kind.ts'
 import { invalidField, startSellingBody, trySupplierBody } from '../input.ts'
 import { type ApiContext, admin, ok, operation, viewer } from '../operation.ts'
@@ -59,11 +58,6 @@ const SetUp = z.object({
   dialects: z.array(z.object({ name: z.string(), about: z.string() })).describe('Those that come with Quayside'),
   kinds: z.array(Kind).describe('The kinds of stores that can be connected'),
   supplier: z.object({ baseUrl: z.string(), dialect: z.string(), currency: z.string() }).nullable(),
-  store: z
-    .object({ id: z.string(), name: z.string(), kindLabel: z.string(), isShop: z.boolean(), address: z.string() })
-    .nullable()
-    .describe('The store that was connected last'),
-  alertsTo: words.describe('The kind of the channel that alerts are sent to; null: no alert is sent'),
   keyFile: z.string().describe('Where the key-encryption key is'),
 })
 
@@ -210,30 +204,19 @@ export const WHY = {
 
 /** What the settings and the revisions say about the steps. */
 async function stateOf({ config, stores, settings }: ApiContext, phase: Phase) {
-  const [store] = phase === 'first_run' ? [] : stores.slice(-1)
+  const hasStore = phase !== 'first_run' && stores.length > 0
   const reasons = new Set((await settings.revisions({ limit: 100 })).map(({ why }) => why))
   const passed: [Step, boolean][] = [
     ['supplier', phase !== 'first_run'],
-    ['shop', store !== undefined],
-    ['products', store !== undefined && (phase === 'done' || reasons.has(WHY.products))],
-    ['prices', store !== undefined && (phase === 'done' || reasons.has(WHY.prices))],
+    ['shop', hasStore],
+    ['products', hasStore && (phase === 'done' || reasons.has(WHY.products))],
+    ['prices', hasStore && (phase === 'done' || reasons.has(WHY.prices))],
     ['guards', phase === 'done' || reasons.has(WHY.guards)],
     ['live', phase === 'done'],
   ]
-  const [channel] = Object.values(config.alerts.channels)
   return {
     done: passed.flatMap(([step, isDone]) => (isDone ? [step] : [])),
     supplier: phase === 'first_run' ? null : { ...config.supplier, currency: config.dialectFacts.money.currency },
-    store: store
-      ? {
-          id: store.id,
-          name: store.name,
-          kindLabel: kindOf(store).label,
-          isShop: kindOf(store).shop !== null,
-          address: withoutSecrets(store.address),
-        }
-      : null,
-    alertsTo: channel?.kind ?? null,
     keyFile: path.join(path.dirname(path.resolve(config.file)), 'secrets', SECRETS.keyEncryptionKey.file),
   }
 }
