@@ -112,7 +112,7 @@ const budgets: Record<string, number> = {
   catalogue: 1_620,
   cli: 7_560,
   config: 960,
-  console: 9_475,
+  console: 9_480,
   demo: 580,
   dialect: 865,
   domain: 6_680,
