@@ -123,11 +123,11 @@ export function maybeReason(form: URLSearchParams): { reason?: string } {
 export const textsIn = <const N extends string>(form: URLSearchParams, ...names: N[]) =>
   Object.fromEntries(names.map((name) => [name, form.get(name) ?? ''])) as Record<N, string>
 
-/** Reads numbers as people type them: `12,5` is 12.5, and `30 €` is 30. */
+/** Reads a number as people type it: `12,5` is 12.5, and `30 €` is 30. `1,250` may mean either, so it stays and is refused. */
+const numberOf = (text: string): string => text.replaceAll(/[\s€$£%]/g, '').replace(/^(\d+),(\d{1,2})$/, '$1.$2')
+
 export const numbersIn = <const N extends string>(form: URLSearchParams, ...names: N[]) =>
-  Object.fromEntries(
-    names.map((name) => [name, (form.get(name) ?? '').replaceAll(/[\s€$£%]/g, '').replace(/^(\d+),(\d+)$/, '$1.$2')]),
-  ) as Record<N, string>
+  Object.fromEntries(names.map((name) => [name, numberOf(form.get(name) ?? '')])) as Record<N, string>
 
 export const hidden = (name: string, value: string): Html => html`<input type="hidden" name="${name}" value="${value}">`
 

@@ -125,7 +125,7 @@ describe('the page of prices, without JavaScript,', () => {
     ['a markup below the floor', { 'markup.percent': '2', 'margin.percent': '5' }, 'markup.percent'],
     ['bands out of order', { ...bands(['50', '9', ''], ['10', '8', ''], ['', '5', '']) }, 'bands.1.upTo'],
     ['a product that is named twice', { ...products('SKU-a', 'SKU-a') }, 'products.1.name'],
-    ['a percentage that is no number', { ...products('SKU.a'), 'products.0.percent': 'much' }, 'products.0.percent'],
+    ['a percentage that is no number', { ...products('SKU.a'), 'products.0.percent': '1,250' }, 'products.0.percent'],
     ['a cap that is no amount', { 'spendCaps.day': 'lots' }, 'spendCaps.day'],
   ])('refuses %s, says it beside the field, and keeps what was typed', async (_what, fields, field) => {
     const world = await worldOf()
