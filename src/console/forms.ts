@@ -123,11 +123,18 @@ export function maybeReason(form: URLSearchParams): { reason?: string } {
 export const textsIn = <const N extends string>(form: URLSearchParams, ...names: N[]) =>
   Object.fromEntries(names.map((name) => [name, form.get(name) ?? ''])) as Record<N, string>
 
-/** Reads a number as people type it: `12,5` is 12.5, and `30 €` is 30. `1,250` may mean either, so it stays and is refused. */
-const numberOf = (text: string): string => text.replaceAll(/[\s€$£%]/g, '').replace(/^(\d+),(\d{1,2})$/, '$1.$2')
-
+/**
+ * Reads numbers as people type them: `12,5` is 12.5, and `20 %` is 20 where a percentage is asked for. `1,250` may mean either, so
+ * it stays and is refused.
+ */
 export const numbersIn = <const N extends string>(form: URLSearchParams, ...names: N[]) =>
-  Object.fromEntries(names.map((name) => [name, numberOf(form.get(name) ?? '')])) as Record<N, string>
+  Object.fromEntries(
+    names.map((name) => {
+      const text = form.get(name) ?? ''
+      const bare = /(percent|markup|margin)$/i.test(name) ? text.replace(/\s*%$/, '') : text
+      return [name, bare.replace(/^(\d+),(\d{1,2})$/, '$1.$2')]
+    }),
+  ) as Record<N, string>
 
 export const hidden = (name: string, value: string): Html => html`<input type="hidden" name="${name}" value="${value}">`
 

@@ -99,7 +99,10 @@ export const setUpPage: Page = {
       if (counts.chosen === 0)
         throw invalidField('text', `none of ${counts.offered} products is left: choose less strictly`)
       const create = form.has('create') && { create: form.get('create') || null }
-      await editStore(visit, store, WHY.products, () => ({ listings, ...create }))
+      await editStore(visit, store, WHY.products, (one) => ({
+        listings: { ...listings, mode: one.listings.mode },
+        ...create,
+      }))
       return done('Kept', `${grouped(counts.chosen)} of ${grouped(counts.offered)} products are chosen.`)
     }),
     prices: byAdmin(async (visit) => {
@@ -116,7 +119,10 @@ export const setUpPage: Page = {
           ...pricing,
           markup: { ...pricing.markup, percent: markup },
           margin: { ...pricing.margin, percent: margin },
-          rounding: { ...pricing.rounding, step: null, endings: endings === '' ? null : [endings] },
+          // What the form does not show stays where it was not changed.
+          ...(endings !== (pricing.rounding.endings?.[0] ?? '') && {
+            rounding: { ...pricing.rounding, step: null, endings: endings === '' ? null : [endings] },
+          }),
         },
       }))
       return done('Kept', `Prices are the cost plus ${markup} %${endings ? `, and end in ${endings}` : ''}.`)
@@ -125,13 +131,10 @@ export const setUpPage: Page = {
       const { form, call } = await mine(visit)
       const { kind, address, to } = textsIn(form, 'kind', 'address', 'to')
       const caps = numbersIn(form, 'day', 'order')
-      const wrong = Object.entries(caps).find(([, amount]) => !/^\d+(\.\d+)?$/.test(amount))
-      // Before the test alert is sent.
-      if (wrong) throw invalidField(wrong[0], 'must be an amount such as 250.00, without a currency')
       const mail = kind === 'email' && { from: to, to: [to] }
-      const body = { kind, address, ...mail, test: true, reason: 'set-up: who is alerted' }
+      const body = { kind, address, ...mail, test: true, reason: WHY.guards }
+      await editSettings(visit, 'set-up: caps', ({ spendCaps }) => ({ spendCaps: { ...spendCaps, ...caps } }))
       await call('putAlertChannel', { path: { channel: 'owner' }, body })
-      await editSettings(visit, WHY.guards, ({ spendCaps }) => ({ spendCaps: { ...spendCaps, ...caps } }))
       return done('Kept', 'A test alert was sent. Look whether it has arrived.')
     }),
     'dry-run': byAdmin(async (visit) => {
@@ -449,7 +452,7 @@ async function liveStep(visit: Visit, setUp: State): Promise<Html> {
   ) => html`${textField(typed, { label: `Spend at most in a day, ${supplier?.currency}`, name: 'day', value: caps.day ?? '', ...amount })}
 ${textField(typed, { label: `Spend at most on one order, ${supplier?.currency}`, name: 'order', value: caps.order ?? '', ...amount })}
 ${selectField({ label: 'Alerts go to', name: 'kind', options: channelKinds, chosen: typed.form.get('kind') ?? 'webhook' })}
-${textField(typed, { label: 'Address that they are sent to', name: 'address', isRequired: true, maxLength: 500, about: 'Of mail: that of the mail server, such as smtps://me:secret@mail.example. It is kept sealed.' })}
+${textField(typed, { label: 'Address that they are sent to', name: 'address', isRequired: true, isSecret: true, maxLength: 500, about: 'Of mail: that of the mail server, such as smtps://me:secret@mail.example. It is kept sealed.' })}
 ${textField(typed, { label: 'Mail address of who is alerted (mail only)', name: 'to' })}`
   const save = html`<button class="go">Save, and send a test alert</button>`
   const guards = formStep(visit, setUp, 'guards', text, fields, save)

@@ -310,7 +310,8 @@ ${notNow(
     'Rotate the webhook secret: the configuration has no publicUrl, under which the supplier would reach this service.',
   isAdmin && replaced.length === 0 && 'Retire a webhook: none is replaced.',
   isAdmin && !isReady && `Rotate the key-encryption key: ${why}.`,
-  'Rotate the API key of the supplier: get a new one there, put it in its file, and restart.',
+  settings.home === 'file' &&
+    'Rotate the API key of the supplier: get a new one there, put it in its file, and restart.',
 )}
 <p class="small quiet">Secrets of callbacks are rotated on the page of each <a href="/stores">store</a>.</p>`
 }

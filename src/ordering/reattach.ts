@@ -332,7 +332,7 @@ export async function boughtBefore(ordering: Ordering, purchase: Purchase): Prom
     const part: Part = { ...name, part: number }
     const found = new Map((await unattachedOf(ordering, part)).map((one) => [one.supplierOrderId, one.generation]))
     const asked = isForgotten ? generationsToAsk(line.filter((one) => one.part === number)) : []
-    const announced = isForgotten ? await announcedOf(ordering, part) : []
+    const announced = isForgotten ? await announcedFor(ordering, part) : []
     for (const [id, generation] of [...announced, ...(await askedFor(ordering, part, asked))]) found.set(id, generation)
     // The latest generation comes first, as after every scan.
     for (const [id, generation] of [...found].sort(([, a], [, b]) => b - a)) {
@@ -344,6 +344,17 @@ export async function boughtBefore(ordering: Ordering, purchase: Purchase): Prom
 
 const purchasesOfLine = async ({ db }: Ordering, { orderId, lineId }: Pick<Purchase, 'orderId' | 'lineId'>) =>
   (await db.query(purchasesOfOrder(orderId))).filter((one) => one.lineId === lineId)
+
+/** Returns the orders of a part that deliveries announced. A delivery is a hint: an order that carries another reference is left out. */
+async function announcedFor(ordering: Ordering, part: Part): Promise<[id: string, generation: number][]> {
+  const found: [string, number][] = []
+  for (const [id, generation] of await announcedOf(ordering, part)) {
+    const reference = externalOrderId({ ...part, generation }, ordering.dialect.externalOrderIdMax)
+    const order = await ordering.supplier.order(id)
+    if ((order?.externalOrderId ?? reference) === reference) found.push([id, generation])
+  }
+  return found
+}
 
 /**
  * Asks the supplier for the orders under the references of these generations, with one question for each generation.

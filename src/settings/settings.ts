@@ -118,15 +118,20 @@ export async function openSettings(parts: SettingsParts): Promise<InstallationSe
     throw conflict('settings_changed', message)
   }
 
-  /** Makes the configuration that a change leads to. @throws Failure `invalid` with every fault */
-  function nextOf(before: Before, { document, secrets = {} }: SettingsChange) {
+  /**
+   * Makes the configuration that a change leads to.
+   *
+   * @param isRemoval whether the caller sees to what a store that goes leaves behind
+   * @throws Failure `invalid` with every fault
+   */
+  function nextOf(before: Before, { document, secrets = {} }: SettingsChange, isRemoval = false) {
     const all = new Map([...before.secrets, ...Object.entries(secrets)])
     const next = configWith(current(), {
       revision: before.revision + 1,
       document: document as StoredSettings['document'],
       secrets: all,
     })
-    assertGoesOn(current(), next)
+    if (!isRemoval) assertGoesOn(current(), next)
     // The secret of a store or channel that is gone goes with it.
     const needed = secretNamesOf(next)
     const stored = { ...storedIn(next), secrets: new Map([...all].filter(([name]) => needed.includes(name))) }
@@ -164,7 +169,7 @@ export async function openSettings(parts: SettingsParts): Promise<InstallationSe
       }
     },
     apply: async ({ base, why, also, ...change }, by) => {
-      const { next, stored, changes } = nextOf(await newestFrom(base), change)
+      const { next, stored, changes } = nextOf(await newestFrom(base), change, also !== undefined)
       await assertWorks(next, current(), now)
       return putInForce(next, stored, { actor: by, why, undoes: null, changes }, also)
     },
@@ -204,13 +209,19 @@ function changesOf(before: Before | null, after: Pick<StoredSettings, 'document'
   return [...differences(old, documentShape.parse(after.document)), ...given.map(secret)]
 }
 
-/** @throws Failure `invalid` for a store that has sold and would be off: its shop would go on selling, and no order be read */
+/** @throws Failure `invalid` for a store that sells and would be off or gone: its shop would go on selling, and no order be read */
 function assertGoesOn(before: Config, next: Config): void {
-  const sold = new Set(before.stores.flatMap(({ id, selling }) => (selling === 'off' ? [] : [id])))
-  const message = 'the store sells already, and its shop would go on selling: pause it by "paused", or remove it'
-  const fields = next.stores.flatMap(({ id, selling }, index) =>
-    selling === 'off' && sold.has(id) ? [{ field: `stores.${index}.selling`, message }] : [],
-  )
+  const sold = before.stores.filter(({ selling }) => selling !== 'off').map(({ id }) => id)
+  const off = 'the store sells already, and its shop would go on selling: pause it by "paused", or remove it'
+  const gone = 'the store sells, and what it has under way would be lost: `quayside stores remove` takes it out'
+  const fields = [
+    ...next.stores.flatMap(({ id, selling }, index) =>
+      selling === 'off' && sold.includes(id) ? [{ field: `stores.${index}.selling`, message: off }] : [],
+    ),
+    ...sold
+      .filter((id) => !next.stores.some((one) => one.id === id))
+      .map((id) => ({ field: `stores.${id}`, message: gone })),
+  ]
   if (fields.length > 0) throw new Failure('invalid', 'nothing was changed', { fields })
 }
 

@@ -68,13 +68,7 @@ export const dueDeliveries = someBy(
 export const announcedWithin = columnsBy(
   deliveries,
   ['supplierOrderId', 'externalOrderId'],
-  [
-    // The index of what is due has these rows.
-    sql`${deliveries.state} in ('stored', 'retry', 'orphan')`,
-    sql`${deliveries.state} = 'orphan'`,
-    'externalOrderId >=',
-    'externalOrderId <',
-  ],
+  [sql`${deliveries.state} = 'orphan'`, 'externalOrderId >=', 'externalOrderId <'],
 )
 
 /** Lists deliveries without their bodies: a list of 200 would carry up to 50 MB of bodies. */

@@ -96,7 +96,7 @@ export const underWayAt = statement(
     ) as purchases,
     (select count(*) from outbox where store = ${store} and state = 'due') as callbacks,
     (select count(*) from late_orders where store = ${store})
-      + (select count(*) from deliveries where source = 'stores/' || ${store} and state = 'stored') as unread`,
+      + (select count(*) from deliveries where source = 'stores/' || ${store} and state in ('stored', 'retry')) as unread`,
 )
 
 /** Forgets when a store was connected and how far its orders were read. If it is connected again, it counts as new. */

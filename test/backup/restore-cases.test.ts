@@ -195,6 +195,19 @@ describe('a purchase that the backup knows as planned', () => {
     expect(charges(app)).toBe(1)
   })
 
+  test('is bought although a delivery has named a stranger’s order with its reference', async () => {
+    const { world, app, orderId, planned } = await openShop({ dialect: withoutFilter })
+    const { supplierProductId: productId, externalOrderId, quantity } = await app.purchase(orderId)
+    const made = app.sandbox.world.orders.place('theirs', 'theirs', { productId, quantity, externalOrderId: 'theirs' })
+    if (made.kind !== 'ordered') throw new Error('the supplier takes their order')
+    await world.restore(planned)
+    const lie = { supplierOrderId: made.order.id, externalOrderId: externalOrderId.replace(/1$/, '2') }
+    await app.db.commit([announcement(app.now(), lie)])
+    await world.pass(2 * REATTACHED, 30 * SECOND)
+    expect(await rowsOf(world, orderId)).toEqual(['1 fulfilled'])
+    expect(await stands(world)).toBeUndefined()
+  })
+
   test('and that failed and was bought again by a person is not bought a third time', async () => {
     const { world, app, orderId, planned } = await openShop()
     app.sandbox.faults.add({ fault: 'failed-order' })

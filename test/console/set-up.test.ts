@@ -78,6 +78,8 @@ describe('the set-up in a demo', () => {
     expect((await owner.post('found')).status).toBe(409)
     // A person who came back by another link was refused as a second one.
     const back = await person('mira')
+    expect((await back.post('found')).text, 'these products were not shown here').toContain('test it first')
+    expect((await back.post('test-supplier', supplier)).status).toBe(200)
     expect((await back.post('found')).text).toContain('Your installation starts')
     expect(founded).toEqual(['mira'])
   })

@@ -52,6 +52,8 @@ test('where the file is the home, the page says so and offers no change', async 
 test('a store that is connected and not live is started on its page', async () => {
   const { world, get, post } = await consoleOf('database', { selling: 'off' })
   expect((await get(`/stores/${STORE}`)).text).toContain('Start selling here')
+  await post(`/stores/${STORE}/selling`, { selling: 'paused', reason: 'a test' })
+  expect(world.inForce().stores[0]?.selling, 'nothing is sold there that could be paused').toBe('off')
   await post(`/stores/${STORE}/selling`, { selling: 'on', reason: ' it is ready ' })
   expect(world.inForce().stores[0]?.selling).toBe('on')
 })

@@ -63,6 +63,26 @@ test('a setting is changed from the revision that a person has seen, and back to
   expect(world.inForce().revision).toBe(6)
 })
 
+test('a store that sells is not taken out by other settings, and what added it is not undone', async () => {
+  const world = await openApi({ home: 'database' })
+  const { document, revision } = (await world.ask('GET', '/settings/document')).body.data as never as {
+    document: { stores: { id: string }[] }
+    revision: number
+  }
+  const stores = document.stores.filter(({ id }) => id !== STORE)
+  const refused = await post(
+    world,
+    '/settings/document',
+    { document: { ...document, stores } },
+    {
+      headers: { 'if-match': `"${revision}"` },
+    },
+  )
+  expect(refused.status).toBe(400)
+  expect(refused.body.error.fields?.map(({ field }) => field)).toEqual([`stores.${STORE}`])
+  expect(world.inForce().revision).toBe(revision)
+})
+
 test('a store is paused, and sells again', async () => {
   const world = await openApi({ home: 'database' })
   expect((await post(world, `/stores/${STORE}/selling`, { selling: 'paused' })).status).toBe(200)

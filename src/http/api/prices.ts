@@ -1,3 +1,4 @@
+import { setImmediate as pause } from 'node:timers/promises'
 import { z } from 'zod'
 import type { Config } from '../../config/config.ts'
 import { percentText } from '../../domain/earnings.ts'
@@ -159,6 +160,8 @@ async function countOf({ ordering: { db }, config }: ApiContext, store: Paramete
     }
     after = offers.at(-1)?.productId ?? after
     if (offers.length < 500) break
+    // Deliveries and orders are taken between two pages.
+    await pause()
   }
   const rows = [...categories.values()].toSorted((a, b) => b.offered - a.offered)
   const sum = (name: 'offered' | 'chosen' | 'inStock') => rows.reduce((total, row) => total + row[name], 0)

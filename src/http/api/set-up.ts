@@ -78,7 +78,8 @@ interface Trial {
   /** Their name: the same person may come back by another link. */
   person: string
   at: number
-  supplier?: FoundSupplier
+  /** `by`: the session in which its products were shown to a person. */
+  supplier?: FoundSupplier & { by: string }
 }
 
 /** The operations of a set-up. In a demo, one person tests a supplier and founds the installation that takes the demo's place. */
@@ -126,7 +127,11 @@ export function setUpOperations(context: ApiContext) {
         begin(caller.actor)
         const supplier = { baseUrl, dialect, apiKey: new Secret(apiKey) }
         const tested = await testSupplier(accessOf(supplier))
-        trial = { person: nameIn(caller.actor), at: now(), ...(tested.correct === null && { supplier }) }
+        trial = {
+          person: nameIn(caller.actor),
+          at: now(),
+          ...(tested.correct === null && { supplier: { ...supplier, by: caller.actor } }),
+        }
         return ok(viewOf(tested))
       },
     }),
@@ -144,7 +149,8 @@ export function setUpOperations(context: ApiContext) {
       async handle({ caller }) {
         const { found } = begin(caller.actor)
         const supplier = trial?.supplier
-        if (!supplier) throw conflict('set_up_untried', 'no supplier was tested, or its test failed: test it first')
+        if (supplier?.by !== caller.actor)
+          throw conflict('set_up_untried', 'no supplier was tested here, or its test failed: test it first')
         const made = await found(supplier, nameIn(caller.actor))
         trial = { person: nameIn(caller.actor), at: now() }
         return ok(made)

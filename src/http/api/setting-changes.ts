@@ -5,7 +5,7 @@ import { openChannels } from '../../alerts/alerts.ts'
 import { alertsShape, channelAddress, channelSource } from '../../config/alert-settings.ts'
 import { credentialsFault, credentialsSource, SECRETS } from '../../config/config.ts'
 import { ENCRYPT, isClearText } from '../../config/warnings.ts'
-import { Failure } from '../../errors.ts'
+import { conflict, Failure } from '../../errors.ts'
 import { assertIdle, retireStore } from '../../ordering/actions.ts'
 import { Secret } from '../../secret.ts'
 import { type SettingsDocument, withSetting } from '../../settings/document.ts'
@@ -115,7 +115,9 @@ export function settingChangeOperations(context: ApiContext) {
       body: sellingBody,
       failures: { 404: 'no such store', 409: CONFLICTS },
       handle({ caller: { actor }, path, body: { selling, reason } }) {
-        const { id } = configuredStore(context, path.store)
+        const { id, selling: before } = configuredStore(context, path.store)
+        if (before === 'off' && selling === 'paused')
+          throw conflict('store_off', `the store ${id} is not live yet: nothing is sold there that could be paused`)
         return change({ actor, why: reason }, ({ stores, ...others }) => ({
           ...others,
           stores: stores.map((one) => (one.id === id ? { ...one, selling } : one)),
@@ -218,7 +220,11 @@ async function meet(
   { address, key = '', secret = '', settings: given }: z.output<typeof addStoreBody>,
   now: () => number,
 ): Promise<MetStore> {
-  if (!shop) return { settings: { callbackUrl: address }, findings: clearText(address) }
+  if (!shop) {
+    if (!URL.canParse(address))
+      throw invalidField('address', 'must be an address such as https://shop.example/callbacks')
+    return { settings: { callbackUrl: address }, findings: clearText(address) }
+  }
   const questions = await shop.questions()
   const place = questions.readAddress(address)
   if ('fault' in place) throw invalidField('address', `must be ${place.fault}`)
