@@ -14,7 +14,7 @@ describe.skipIf(!hasBrowser)(`prices in a browser (${hasBrowser ? 'Chromium' : s
     await signInto(page, world, 'admin')
     await page.goto(`${world.pages.address()}/prices`)
     const markup = page.getByLabel('Everything else adds, in percent')
-    await markup.fill('12,5')
+    await markup.fill('1,250')
     await page.getByText('A percentage such as "12.5", without a sign').waitFor()
     await markup.fill('85')
     await page.getByText('held +54 %').waitFor()
