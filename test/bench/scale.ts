@@ -199,7 +199,7 @@ const QUIET = {
 const AFTER_MS = 1_500
 
 /** What deliveries and orders send to PostgreSQL, by a web process and a worker. */
-async function benchWire(say: (text: string) => void, newDatabase: () => Promise<string>, amounts: Amounts) {
+export async function benchWire(say: (text: string) => void, newDatabase: () => Promise<string>, amounts: Amounts) {
   const database = await newDatabase()
   const wires = { web: await openWire(database), worker: await openWire(database) }
   const processes: BenchProcess[] = [
