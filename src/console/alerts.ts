@@ -70,7 +70,7 @@ ${section('channels-h', 'Who is notified', html`${channelPart(status.alertChanne
     }),
     'remove-channel': byAdmin(async ({ call, form }) => {
       const channel = form.get('channel')
-      await call('removeAlertChannel', { path: { channel }, body: { reason: form.get('reason') } })
+      await call('removeAlertChannel', { path: { channel }, body: textsIn(form, 'reason') })
       return done('Removed', `Nothing is sent to ${channel} any more.`)
     }),
     test: byOperator(async (visit): Promise<Shown> => {

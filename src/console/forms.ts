@@ -9,7 +9,7 @@ export type Effect = Readonly<Record<string, Piece>>
 const effectList = (effect: Effect): Html =>
   html`<dl class="effect">${Object.entries(effect).map(([label, text]) => html`<dt>${label}</dt><dd>${text}</dd>`)}</dl>`
 
-/** What was typed into a form, and what is wrong with it. */
+/** The texts of a form as a person typed them, and the faults of its fields. */
 export type Typed = Pick<Visit, 'form' | 'faults'>
 
 /** Returns what was typed into an action of the page; nothing where another one was posted. */
@@ -115,13 +115,13 @@ export const maybeReasonField = (visit: Typed, at: string): Html =>
   textField(visit, { label: 'Reason, for the audit log (optional)', name: 'reason', maxLength: 500, at })
 
 export function maybeReason(form: URLSearchParams): { reason?: string } {
-  const reason = form.get('reason')?.trim()
+  const { reason } = textsIn(form, 'reason')
   return reason ? { reason } : {}
 }
 
-/** Returns what was typed into some fields, without spaces at the ends. */
+/** Returns what was typed into some fields, without the spaces at the ends that people copy. */
 export const textsIn = <const N extends string>(form: URLSearchParams, ...names: N[]) =>
-  Object.fromEntries(names.map((name) => [name, form.get(name) ?? ''])) as Record<N, string>
+  Object.fromEntries(names.map((name) => [name, (form.get(name) ?? '').trim()])) as Record<N, string>
 
 /**
  * Reads numbers as people type them: `12,5` is 12.5, and `20 %` is 20 where a percentage is asked for. `1,250` may mean either, so
@@ -130,7 +130,7 @@ export const textsIn = <const N extends string>(form: URLSearchParams, ...names:
 export const numbersIn = <const N extends string>(form: URLSearchParams, ...names: N[]) =>
   Object.fromEntries(
     names.map((name) => {
-      const text = form.get(name) ?? ''
+      const text = (form.get(name) ?? '').trim()
       const bare = /(percent|markup|margin)$/i.test(name) ? text.replace(/\s*%$/, '') : text
       return [name, bare.replace(/^(\d+),(\d{1,2})$/, '$1.$2')]
     }),

@@ -4,7 +4,7 @@ import { type Html, html } from '../domain/html.ts'
 import { listingLabels, listingReasons, severalLabels } from '../domain/labels.ts'
 import { parseDecimal } from '../domain/money.ts'
 import type { ItemOf } from '../http/api/table.ts'
-import { forOperators } from './forms.ts'
+import { forOperators, textsIn } from './forms.ts'
 import { listPage, type Seen } from './list-page.ts'
 import { nameOf, priceSteps } from './listing.ts'
 import { type Drawn, listingAct, listingPath, releaseAct } from './listing-actions.ts'
@@ -40,7 +40,7 @@ export const heldPricesPage = listPage({
   actions: {
     several: byOperator((visit) => {
       const does = visit.form.get('do') === 'ignore' ? 'ignore' : 'release'
-      const reason = visit.form.get('reason') ?? ''
+      const { reason } = textsIn(visit.form, 'reason')
       return doToEach(visit, severalLabels[does], '/held-prices', async ([, store, price = '', variant]) => {
         const path = { store, variant }
         if (does === 'release') return visit.call('releaseListing', { path, body: { price, reason } })

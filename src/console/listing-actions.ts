@@ -4,7 +4,7 @@ import { type Html, html } from '../domain/html.ts'
 import { formatDecimal, parseDecimal } from '../domain/money.ts'
 import { Failure } from '../errors.ts'
 import type { AnswerOf } from '../http/api/table.ts'
-import { type ActionForm, act, hidden, reasonField, textField } from './forms.ts'
+import { type ActionForm, act, hidden, reasonField, textField, textsIn } from './forms.ts'
 import { type Action, byOperator, done, type Visit } from './page.ts'
 import { money } from './words.ts'
 
@@ -154,7 +154,7 @@ const operation = (
 
 const followedBy = (form: URLSearchParams) => (form.get('back') === BACK ? BACK : undefined)
 
-const reasonIn = (form: URLSearchParams) => ({ reason: form.get('reason') ?? '' })
+const reasonIn = (form: URLSearchParams) => textsIn(form, 'reason')
 
 export const listingActions: Record<string, Action> = {
   release: operation(

@@ -13,6 +13,7 @@ import {
   reasonField,
   selectField,
   textField,
+  textsIn,
   typedFor,
 } from './forms.ts'
 import { facts, section } from './lists.ts'
@@ -47,7 +48,7 @@ const decisions = {
 export const claimActions: NonNullable<Page['actions']> = {
   claim: byOperator(async ({ call, form }) => {
     const [id, ordinal] = (form.get('which') ?? '').split(' ')
-    const body = { ordinal: Number(ordinal), note: form.get('note')?.trim() ?? '' }
+    const body = { ordinal: Number(ordinal), ...textsIn(form, 'note') }
     const { number } = await call('raiseClaim', { path: { id }, body })
     return done('Raised', `Claim ${number} waits for a decision. Its message for the supplier is on this page.`)
   }),

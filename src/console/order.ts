@@ -19,6 +19,7 @@ import {
   notNow,
   reasonField,
   textField,
+  textsIn,
   typedFor,
 } from './forms.ts'
 import { type Fact, facts, folded, notice, section, sectionHead, type Tab, tabs, timeline } from './lists.ts'
@@ -79,7 +80,7 @@ export const orderPage: Page = {
       return done('Retried', 'It is planned again, under a key of its own, and goes to the supplier now.')
     }),
     release: byOperator(async ({ call, form }) => {
-      const ceiling = form.get('ceiling')?.trim()
+      const { ceiling } = textsIn(form, 'ceiling')
       const body = {
         ...(ceiling && { ceiling }),
         ...(form.has('overrideSpendCap') && { overrideSpendCap: true }),
@@ -102,8 +103,7 @@ export const orderPage: Page = {
       return done('Sent again', detail ?? `The shop has sent the customer ${counted(keys, 'key')} again.`)
     }),
     'withdraw-keys': byOperator(async (visit) => {
-      const reason = visit.form.get('reason')?.trim() ?? ''
-      await visit.call('withdrawKeysPage', { ...named(visit), body: { reason } })
+      await visit.call('withdrawKeysPage', { ...named(visit), body: textsIn(visit.form, 'reason') })
       return done('Withdrawn', 'The page opens no key any more.')
     }),
     ...queueActions,
@@ -117,7 +117,7 @@ export const orderPage: Page = {
       return done('Taken', 'The units are bought now.')
     }),
     reveal: byAdmin(async (visit) => {
-      const body = { line: visit.form.get('line') ?? '', reason: visit.form.get('reason')?.trim() ?? '' }
+      const body = { line: visit.form.get('line') ?? '', ...textsIn(visit.form, 'reason') }
       const revealed = await visit.call('revealKeys', { ...named(visit), body })
       return { title: `Keys of order ${visit.path.reference}`, main: revealedOf(revealed, visit) }
     }),

@@ -11,7 +11,7 @@ import { waysIntoReview } from '../domain/purchase.ts'
 import type { StatusView } from '../http/api/status.ts'
 import type { AnswerOf, ItemOf } from '../http/api/table.ts'
 import { alertNote } from './alerts.ts'
-import { act, actOf, reasonField } from './forms.ts'
+import { act, actOf, reasonField, textsIn } from './forms.ts'
 import { healthOf, untakenOrders, WARN_DAYS } from './health.ts'
 import { buyingMark } from './layout.ts'
 import { type Duty, duties, facts, figures, sectionHead, type Tab, tabs } from './lists.ts'
@@ -526,7 +526,7 @@ export const overviewPage: Page = {
   actions: {
     ...queueActions,
     freeze: byOperator(async ({ call, form }) => {
-      await call('freeze', { body: { reason: form.get('reason') ?? '' } })
+      await call('freeze', { body: textsIn(form, 'reason') })
       const text = 'Nothing more is bought. What was sent before is finished; orders are accepted and wait.'
       return { notice: { kind: 'stop', word: 'Buying is frozen', text } }
     }),

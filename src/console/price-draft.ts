@@ -1,7 +1,7 @@
 /** The rules of a store as texts of a form: read from the settings, typed by a person, and turned into settings again. */
 import { Failure } from '../errors.ts'
 import type { AnswerOf } from '../http/api/table.ts'
-import { numbersIn } from './forms.ts'
+import { numbersIn, textsIn } from './forms.ts'
 
 type Document = AnswerOf<'viewSettingsDocument'>['document']
 export type Row = Record<string, string>
@@ -71,7 +71,8 @@ const NUMBERS = /(percent|flat|fixed|upTo|rate|step)$|^spendCaps/i
 
 /** Reads a form, and adds or removes the rule that its button names. A rule without any text is none. */
 export function typed(form: URLSearchParams): Draft {
-  const text = (name: string): string => (NUMBERS.test(name) ? numbersIn(form, name)[name] : form.get(name)) ?? ''
+  const text = (name: string): string =>
+    (NUMBERS.test(name) ? numbersIn(form, name)[name] : textsIn(form, name)[name]) ?? ''
   const [removed, added] = [form.get('remove'), form.get('add') ?? '']
   const rowsOf = (kind: Kind): Row[] => {
     const found: Row[] = []

@@ -5,7 +5,7 @@ import { reasonText } from '../domain/labels.ts'
 import { Failure } from '../errors.ts'
 import type { AnswerOf, ItemOf } from '../http/api/table.ts'
 import { splitActor } from './audit.ts'
-import { act, hidden, needsRole, notNow, reasonField } from './forms.ts'
+import { act, hidden, needsRole, notNow, reasonField, textsIn } from './forms.ts'
 import { changeText } from './held-prices.ts'
 import { lessThan, listingPath } from './listing-actions.ts'
 import { inARow, sectionHead, tabs } from './lists.ts'
@@ -56,7 +56,7 @@ export const pricesPage: Page = {
       const { document } = await call('viewSettingsDocument')
       const { pricing, rates, spendCaps } = proposed(typed(form))
       const stores = document.stores.map((store) => (store.id === preview.store ? { ...store, pricing } : store))
-      const body = { document: { ...document, stores, rates, spendCaps }, reason: form.get('reason') ?? '' }
+      const body = { document: { ...document, stores, rates, spendCaps }, ...textsIn(form, 'reason') }
       const applied = call('applySettings', { version: form.get('base') ?? '', body })
       const { changes } = await applied.catch((thrown) => Promise.reject(faultsIn(thrown, typed(form))))
       return done(

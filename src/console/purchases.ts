@@ -7,7 +7,7 @@ import { sumText } from '../domain/money.ts'
 import { type HoldReason, holdReasons } from '../domain/purchase.ts'
 import { Failure } from '../errors.ts'
 import type { AnswerOf, ItemOf } from '../http/api/table.ts'
-import { selectField } from './forms.ts'
+import { selectField, textsIn } from './forms.ts'
 import { listPage, type Seen } from './list-page.ts'
 import { type Tab, tabs } from './lists.ts'
 import { mark } from './marks.ts'
@@ -58,7 +58,7 @@ export const reviewsPage = listPage({
   actions: {
     several: byOperator((visit) => {
       const decision = visit.form.get('decision') ?? ''
-      const body = { decision, reason: visit.form.get('reason') ?? '' }
+      const body = { decision, ...textsIn(visit.form, 'reason') }
       return doToEach(visit, severalLabels.decide, '/reviews', async ([, id, changedAt = '']) => {
         const evidence = await visit.call('viewEvidence', { path: { id } })
         if (evidence.purchase.changedAt !== changedAt) {

@@ -7,7 +7,7 @@ import { amountText, parseDecimal } from '../domain/money.ts'
 import { codeOf } from '../errors.ts'
 import type { AnswerOf } from '../http/api/table.ts'
 import { splitActor } from './audit.ts'
-import { type Choice, hidden, needsRole, notNow, pick, reasonField, textField } from './forms.ts'
+import { type Choice, hidden, needsRole, notNow, pick, reasonField, textField, textsIn } from './forms.ts'
 import { type Fact, facts, folded, type LogEvent, section, sectionHead, timeline } from './lists.ts'
 import { live } from './live.ts'
 import { mark, stateMark } from './marks.ts'
@@ -45,10 +45,10 @@ export const reviewPage: Page = {
       const { call, path, form } = visit
       const [decision = '', which] = (form.get('decision') ?? '').split('-')
       // The number of an order may have changed since the page was drawn. So the form sends the id that stood under the number.
-      const orderId = which === 'other' ? form.get('orderId')?.trim() : form.get(`order-${which}`)
+      const orderId = which === 'other' ? textsIn(form, 'orderId').orderId : form.get(`order-${which}`)
       const body = {
         decision,
-        reason: form.get('reason')?.trim() ?? '',
+        ...textsIn(form, 'reason'),
         ...(decision === 'adopt' && { orderId: orderId ?? '' }),
         ...(decision === 'buy_again' && form.has('overrideSpendCap') && { overrideSpendCap: true }),
       }

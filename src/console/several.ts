@@ -5,7 +5,7 @@ import { type Html, html } from '../domain/html.ts'
 import { outcomeLabels, type SeveralLabel } from '../domain/labels.ts'
 import { Failure } from '../errors.ts'
 import { outcomesOf } from '../http/answers.ts'
-import { type ActionForm, act, reasonField } from './forms.ts'
+import { type ActionForm, act, reasonField, textsIn } from './forms.ts'
 import { section } from './lists.ts'
 import { stateMark } from './marks.ts'
 import type { Shown, Visit } from './page.ts'
@@ -58,7 +58,7 @@ export function selectedRows(form: URLSearchParams, isReasoned = false): Row[] {
   const invalid = (field: string, message: string) => new Failure('invalid', message, { fields: [{ field, message }] })
   if (rows.length === 0) throw invalid('row', 'no row is selected: select some in the list above')
   if (rows.length > AT_ONCE) throw invalid('row', `at most ${AT_ONCE} rows can be selected: nothing was done`)
-  if (isReasoned && !form.get('reason')?.trim()) throw invalid('reason', 'say why: the audit log keeps it')
+  if (isReasoned && textsIn(form, 'reason').reason === '') throw invalid('reason', 'say why: the audit log keeps it')
   return rows
 }
 

@@ -85,7 +85,7 @@ export const storePage: Page = {
   actions: {
     test: byOperator(async (visit) => {
       const store = await storeOf(visit)
-      const order = visit.form.get('order')?.trim()
+      const { order } = textsIn(visit.form, 'order')
       const tested = await visit.call('testStore', { path: { store: store.id }, body: { ...(order && { order }) } })
       return { title: `${store.name}, tested`, main: await storeMain(visit, store, testedPart(tested)) }
     }),

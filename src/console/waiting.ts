@@ -7,7 +7,7 @@ import { sumText } from '../domain/money.ts'
 import { waitCauses } from '../domain/waiting.ts'
 import type { StatusView } from '../http/api/status.ts'
 import type { ItemOf } from '../http/api/table.ts'
-import { hidden } from './forms.ts'
+import { hidden, textsIn } from './forms.ts'
 import { inARow, sectionHead, type Tab, tabs } from './lists.ts'
 import { live, liveHeadline } from './live.ts'
 import { sign, stateMark } from './marks.ts'
@@ -221,7 +221,7 @@ const several = byOperator(async (visit) => {
     const item = waits.get(textOf(row))
     if (item?.help !== help) return { changed: 'it does not wait for this any more' }
     const path = { id: item.purchaseId }
-    if (help === 'retry') return call('retryPurchase', { path, body: { reason: form.get('reason') } })
+    if (help === 'retry') return call('retryPurchase', { path, body: textsIn(form, 'reason') })
     if (help === 'send_again') return call('redeliverEffect', { path: { id: item.updateId } })
     return call('checkPurchase', { path })
   })

@@ -41,9 +41,7 @@ export async function readForm(request: IncomingMessage, response: ServerRespons
     bytesMax: JSON_MAX,
     tooLarge: 'the form is larger than 256 KiB',
   })
-  const form = new URLSearchParams(Buffer.from(bytes).toString('utf8'))
-  // What people copy has blanks at its ends.
-  return new URLSearchParams([...form].map(([name, value]): [string, string] => [name, value.trim()]))
+  return new URLSearchParams(Buffer.from(bytes).toString('utf8'))
 }
 
 /** Reads a CSV file. @throws Failure `invalid`, and raw-body's own error, as `readJson` does */
