@@ -1,4 +1,4 @@
-import { and, eq, inArray, isNull, lt, ne, sql } from 'drizzle-orm'
+import { and, eq, inArray, isNull, lt, ne, type SQL, sql } from 'drizzle-orm'
 import { isOver, purchaseStates } from '../domain/purchase.ts'
 import type { Change } from './database.ts'
 import { isDuePlacement } from './purchases.ts'
@@ -191,16 +191,18 @@ const boughtOf = (which: string) => sql`coalesce((
 const fitsUnits = sql`(purchases.quantity + ${boughtOf('')} <= ${unitsGranted} + (
     select count(distinct r.part) from purchases r where r.line_id = purchases.line_id and r.claim is not null)
   and (purchases.claim is null or purchases.quantity + ${boughtOf('and o.claim = purchases.claim')} <= 1))`
-const withinUnits = change(1, (purchaseId: string) =>
+/** Leaves a purchase as it is; no row is touched where the condition does not hold. */
+const purchaseWhile = (id: string, condition: SQL) =>
   build
     .update(purchases)
     .set({ version: sql`${purchases.version}` })
-    .where(
-      and(
-        eq(purchases.id, purchaseId),
-        sql`(${fitsUnits} or decided_revision = (select revision from entitlements where order_id = purchases.order_id))`,
-      ),
-    ),
+    .where(and(eq(purchases.id, id), condition))
+
+const withinUnits = change(1, (purchaseId: string) =>
+  purchaseWhile(
+    purchaseId,
+    sql`(${fitsUnits} or decided_revision = (select revision from entitlements where order_id = purchases.order_id))`,
+  ),
 )
 
 /**
@@ -218,21 +220,16 @@ export const assertEntitled = ({ id, orderId }: { id: string; orderId: string },
 ]
 
 const lineAsSeen = change(1, (purchaseId: string, seen: number) =>
-  build
-    .update(purchases)
-    .set({ version: sql`${purchases.version}` })
-    .where(
-      and(
-        eq(purchases.id, purchaseId),
-        sql`(select coalesce(sum(o.version + 1), 0) from purchases o
-          where o.line_id = purchases.line_id and o.part <> purchases.part) = ${seen}`,
-      ),
-    ),
+  purchaseWhile(
+    purchaseId,
+    sql`(select coalesce(sum(o.version + 1), 0) from purchases o
+      where o.line_id = purchases.line_id and o.part <> purchases.part) = ${seen}`,
+  ),
 )
 
 /**
- * Guards a commit that was decided by what the other parts of a line have. As with `assertEntitled`, the first statement locks the
- * order, so that of two people who buy at once for one line, the second one is stale.
+ * Guards a commit that was decided by what the other parts of a line have. The first statement locks the order, as that of
+ * `assertEntitled` does. Where two people buy for one line at once, the commit of the second one is stale.
  *
  * @param line the purchases of the line that were seen
  */
@@ -241,14 +238,9 @@ export const assertLineAsSeen = (
   { id, part }: Pick<PurchaseRow, 'id' | 'part'>,
   line: readonly Pick<PurchaseRow, 'part' | 'version'>[],
 ): Change[] => {
-  const others = line.filter((one) => one.part !== part)
-  return [
-    assertRevision(seen),
-    lineAsSeen(
-      id,
-      others.reduce((sum, { version }) => sum + version + 1, 0),
-    ),
-  ]
+  const versions = line.flatMap((one) => (one.part === part ? [] : [one.version + 1]))
+  const sum = versions.reduce((total, version) => total + version, 0)
+  return [assertRevision(seen), lineAsSeen(id, sum)]
 }
 
 /** The facts that show why a purchase may not be bought now: its order as last read, and whether the line has room. */
