@@ -1,5 +1,5 @@
-/** Stores are added and removed: where the settings are in the database by the service, else in the file. */
-import { existsSync, statSync } from 'node:fs'
+/** Stores are added: where the settings are in the database by the service, else in the file. */
+import { statSync } from 'node:fs'
 import path from 'node:path'
 import { z } from 'zod'
 import {
@@ -16,7 +16,6 @@ import { sentence } from '../domain/text-layout.ts'
 import { Failure, type FieldFault, messageOf } from '../errors.ts'
 import { offersOfSkus, type SetUp, setUpOf, webhookOfShop } from '../installation.ts'
 import { Secret } from '../secret.ts'
-import { noteIdentity, replaceJson } from '../settings/identity.ts'
 import { newStoreId, secretsOf, writeSetUp } from '../settings/set-up-files.ts'
 import { readConfig } from '../settings/stored.ts'
 import { tryShop } from '../settings/trial.ts'
@@ -35,25 +34,15 @@ import type {
 } from '../stores/store-kind.ts'
 import { everyStore, percent } from '../stores/store-settings.ts'
 import { CONFIG_FILE, configFileOf, connectionOf, createClient } from './client.ts'
-import {
-  type Call,
-  type FileFlags,
-  type Io,
-  neededReason,
-  print,
-  proseWidth,
-  storeAmong,
-  storeNamed,
-} from './command.ts'
+import { type FileFlags, type Io, print, proseWidth } from './command.ts'
 import { saying } from './exit-codes.ts'
 import { nextText, type Pair } from './facts.ts'
 import { backendText } from './init.ts'
 import { askMarkup, askName, faultOf, MARKUP, warningText } from './init-questions.ts'
-import { fileAlone } from './settings.ts'
 import { creations, findingsText, type SellingFlags, TEST_DEADLINE_MS } from './stores.ts'
 import { table } from './tables.ts'
 import { openTerminal, type Terminal } from './terminal.ts'
-import { cell, commandLine, configOption } from './words.ts'
+import { commandLine, configOption } from './words.ts'
 
 /** The options of `stores add`; the settings of the kind of shop are among them. */
 export type AddOptions = SellingFlags &
@@ -361,56 +350,9 @@ async function write(io: Io, file: string, store: { id: string; name: string }, 
   }
 }
 
-const storesOf = (file: string) =>
+/** Reads a configuration whose stores are lines of it. */
+export const storesOf = (file: string) =>
   z.looseObject({ stores: z.array(z.looseObject({ id: z.string() })) }).parse(readJson(file))
-
-/** Removes a store: by the service, or from the file of an installation that does not run. */
-export async function runRemoveStore(call: Call): Promise<undefined> {
-  const [named = ''] = call.args
-  const reason = neededReason(call)
-  const removed = await byService(call, named, reason).catch(async (error: unknown) => {
-    const config = await readConfig(fileAlone(call, error), call.io.env)
-    // Settings in the database are changed by the service, which tries them first.
-    if (config.home === 'database') throw error
-    return fromFile(config, storeAmong(config.stores, named), reason)
-  })
-  call.print(removed, () => {
-    const { store, file } = removed
-    const credentials = file && path.join(secretsOf(file), credentialsSource(store).file)
-    const said = [
-      `Removed: the store ${cell(store)}${file === null ? '' : ` from ${file}, which keeps its id in identity`}.`,
-      'Its orders and keys stay readable, and its tokens have ended. End what lets Quayside into its shop, too.',
-      ...(credentials && existsSync(credentials) ? [`Nothing reads ${credentials} any more: remove it.`] : []),
-    ]
-    return said.map((one) => sentence(one, proseWidth(call.io))).join('')
-  })
-  return undefined
-}
-
-async function byService(call: Call, named: string, reason: string) {
-  const store = await storeNamed(call, named)
-  const asked = { path: { store }, body: { reason }, deadlineMs: TEST_DEADLINE_MS }
-  const { revision } = await call.client.call('POST /stores/:store/remove', asked).catch((error: unknown) => {
-    if (!(error instanceof Failure) || error.reason !== 'settings_in_file') throw error
-    throw saying(`nothing of ${store} is under way, so stop the service and run this again`, error)
-  })
-  return { store, revision, file: null }
-}
-
-async function fromFile(config: Config, store: string, reason: string) {
-  const { file } = config
-  const open = await setUpOf(config)
-  try {
-    // A file that cannot be written is found before anything ends. After a crash the same command ends what it has begun.
-    await noteIdentity(config)
-    await open.retireStore(store, reason)
-    const json = storesOf(file)
-    await replaceJson(file, { ...json, stores: json.stores.filter(({ id }) => id !== store) })
-    return { store, revision: null, file }
-  } finally {
-    await open.discard()
-  }
-}
 
 /* What is said at the end. */
 

@@ -91,7 +91,7 @@ Where the settings are lines of the configuration, stop the service first: the
 store is taken out of the file. Its id stays there, so that a lost database is
 recognised by it.`,
     examples: ["stores remove my-shop --reason 'closed'"],
-    act: async (call) => (await import('./stores-add.ts')).runRemoveStore(call),
+    act: async (call) => (await import('./stores-remove.ts')).runRemoveStore(call),
   },
   {
     command: 'stores pause <store>',
