@@ -1,7 +1,7 @@
 /** What hits a run as a whole while its faults last: the deaths of the service, and those of its neighbours. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Chance } from './chance.ts'
-import { patiently } from './failover.ts'
+import { patiently, untilBuyingGoesOn } from './failover.ts'
 import { planLives, planProcessLives } from './lives.ts'
 import { LEASE_MS, type Scene } from './scene.ts'
 import { type Deaths, excuseOf, liveOnce, type Ward } from './supervise.ts'
@@ -15,7 +15,8 @@ export const wardsOf = ({ services, servers, stored, folder }: Scene, deaths: De
     service,
     deaths,
     folder,
-    pointPatienceMs: servers ? 20_000 : 9_000,
+    // After a failover a worker waits and reads for half a minute before it comes to most points.
+    pointPatienceMs: servers ? 45_000 : 9_000,
     ...(servers && { excuse: excuseOf, epoch: () => patiently(servers.epoch), stored: () => stored(service.name) }),
   }))
 
@@ -66,13 +67,14 @@ const TROUBLE_MS = [4_000, 10_000] as const
 /** What happens to the database of several processes, in rounds, each with one failover. */
 export async function troubleServersUntil(
   over: () => boolean,
-  { network, servers, services }: Scene,
+  scene: Scene,
   {
     chance,
     faults,
     failOver,
   }: { chance: Chance; faults: Record<string, number>; failOver: (to: 'standby' | 'copy') => Promise<void> },
 ): Promise<void> {
+  const { network, servers, services } = scene
   if (!servers) return
   const cutOff = (ms: number) => network.outage(`database of ${chance.pick(services).name}`, ms)
   const troubles: Record<string, () => Promise<unknown>> = {
@@ -80,7 +82,10 @@ export async function troubleServersUntil(
     'a process cut off past the lease': () => cutOff(chance.between(7_000, 9_000)),
     'restart -m fast': () => servers.restart('fast'),
     'restart -m immediate': () => servers.restart('immediate'),
-    'failover to a copy without the last second': () => failOver('standby'),
+    'failover to a copy without the last second': async () => {
+      await failOver('standby')
+      await untilBuyingGoesOn(scene, over)
+    },
     'its files of some seconds ago': () => failOver('copy'),
   }
   const most = ['a process cut off', 'a process cut off past the lease', 'restart -m fast', 'restart -m immediate']

@@ -132,13 +132,30 @@ export async function restoredAlerts(duty: Duty): Promise<number> {
   return alerts.filter(({ type }) => type === 'restored').length
 }
 
+async function isOnHold(duty: Duty): Promise<boolean> {
+  const { freeze } = await duty.get<Status>('/status')
+  return freeze?.causes.some(({ id }) => id === 'restore') ?? false
+}
+
+/**
+ * A worker buys again once it has waited by its own clock and read the supplier's list twice. If the next trouble always came
+ * before that, no run would buy between two failovers.
+ *
+ * @returns when buying goes on, or after a minute
+ */
+export async function untilBuyingGoesOn({ duty }: Scene, over: () => boolean): Promise<void> {
+  const until = performance.now() + HOLD_MS
+  while (!over() && performance.now() < until && (await isOnHold(duty).catch(() => true))) await sleep(500)
+}
+
+const HOLD_MS = 60_000
+
 /** @returns looks whether buying is on hold for a restore, and notes it */
 export function holdWatch(duty: Duty, { holds }: Failovers): () => Promise<void> {
   let current: Failovers['holds'][number] | undefined
   return async () => {
     const askedAt = Date.now()
-    const { freeze } = await duty.get<Status>('/status')
-    if (!freeze?.causes.some(({ id }) => id === 'restore')) current = undefined
+    if (!(await isOnHold(duty))) current = undefined
     else if (current) current.to = askedAt
     else {
       current = { from: Date.now(), to: askedAt }
