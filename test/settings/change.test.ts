@@ -2,11 +2,14 @@
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { openApp } from '../../src/app.ts'
 import { createLog } from '../../src/log.ts'
 import { readConfig } from '../../src/settings/stored.ts'
+import '../support/fixed-seed.ts'
 import { type Installation, openInstallation, until } from '../support/service-process.ts'
+import { settingDocuments } from '../support/settings-arbitrary.ts'
 
 type Document = { ordering?: object; spendCaps?: object } & Record<string, unknown>
 
@@ -143,6 +146,45 @@ describe('other settings', () => {
     await service.closed('after')
     expect(service.sandbox.world.report().charges).toHaveLength(1)
   })
+})
+
+test('any revision that is accepted starts, at once and when the service is opened again', async ({
+  onTestFinished,
+}) => {
+  const service = await openInstallation(onTestFinished, {}, {}, {}, 'database')
+  let { app } = await openHere(service)
+  onTestFinished(() => app.close())
+  await app.sync()
+  const admin = adminOf(service)
+  const outcomes = { accepted: 0, refused: 0 }
+  await fc.assert(
+    fc.asyncProperty(settingDocuments, async (wanted) => {
+      const { revision, document } = await admin.settings()
+      const { supplier: _, stores, ...others } = JSON.parse(JSON.stringify(wanted)) as Document & { stores: object[] }
+      // The store that answers here, with the prices, filter and stock that a store of the document has.
+      const own = (document.stores as Document[]).map((one) => {
+        const { id, kind, name, callbackUrl } = one
+        return { ...one, ...stores[0], id, kind, name, callbackUrl }
+      })
+      const status = await admin.change({ ...others, stores: own })
+      if (status !== 200) {
+        outcomes.refused += 1
+        expect([400, 422]).toContain(status)
+        expect((await admin.settings()).revision).toBe(revision)
+        return
+      }
+      outcomes.accepted += 1
+      expect(app.api.config.revision).toBe(revision + 1)
+      expect((await service.probe('/readyz'))?.status).toBe(200)
+      await app.close()
+      app = (await openHere(service)).app
+      expect(app.api.config.revision).toBe(revision + 1)
+      expect((await service.probe('/readyz'))?.status).toBe(200)
+    }),
+    { numRuns: 20 },
+  )
+  expect(outcomes.accepted).toBeGreaterThan(5)
+  expect(outcomes.refused).toBeGreaterThan(0)
 })
 
 test('many changes leave no timer and no listener behind', async ({ onTestFinished }) => {
