@@ -158,12 +158,12 @@ async function wooCommerce({ skus, take }: Folder): Promise<Connected> {
   }
 }
 
-async function shopify({ skus, take }: Folder): Promise<Connected> {
+async function shopify({ skus, take }: Folder) {
   const { shop, url, close } = await startShopifyShop({ scheme: 'http', policy: keysInMails(null) })
   onTestFinished(close)
   const { sku = '', name: title = '' } = skus[0] ?? {}
   const variant = shop.addProduct({ title, sku, requiresShipping: false }).variants[0]?.id ?? ''
-  return {
+  const store: Connected = {
     summary: 'Shopify',
     typed: { name: 'Games', address: url, key: shopifyApp.clientId, secret: shopifyApp.secret },
     products: 1,
@@ -174,6 +174,7 @@ async function shopify({ skus, take }: Folder): Promise<Connected> {
       return (keys) => keys.some((key) => shop.mailsWith(key).length > 0)
     },
   }
+  return { ...store, setScopes: shop.setScopes }
 }
 
 async function connect({ page }: Person, { summary, typed }: Connected, other: Record<string, string> = {}) {
@@ -277,5 +278,31 @@ describe.runIf(hasBrowser)('a set-up by the page alone', () => {
     expect(folder.printed(), 'no secret in what the process prints').not.toMatch(
       new RegExp(`${SUPPLIER_KEY}|${wooKey.secret}|${readKey.secret}`),
     )
+  })
+
+  test('names the access scope that a Shopify app lacks, and connects the shop once it has it', {
+    timeout: 90_000,
+  }, async () => {
+    const folder = await openFolder()
+    const shop = await shopify(folder)
+    const person = await sitDown(await folder.link())
+    const { page, press, open } = person
+    await nameSupplier(person, folder.supplier.baseUrl)
+    await takeOver(person)
+    await open(shop.summary)
+    const all = [...shopifyApp.scopes]
+    onTestFinished(() => shop.setScopes(all))
+    shop.setScopes(all.filter((scope) => scope !== 'write_inventory'))
+    const mistakes: Record<string, string>[] = [{ address: 'https://127.0.0.1:9' }, { secret: 'another-secret' }, {}]
+    for (const other of mistakes) {
+      await connect(person, shop, other)
+      await press('Test and connect')
+      await said(page, 'What the test found. Nothing was kept.')
+    }
+    await said(page, /lacks the access scope write_inventory/)
+    shop.setScopes(all)
+    await connect(person, shop)
+    await press('Test and connect')
+    await said(page, /is connected/)
   })
 })
