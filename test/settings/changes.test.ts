@@ -156,6 +156,16 @@ test('a shop gets new credentials that work, and is removed once it is paused', 
   expect(shop()).toBeUndefined()
 })
 
+test('a backend that is connected once more, as by a reload of the page, is refused', async () => {
+  const world = await openApi({ home: 'database' })
+  const kiosk = { kind: 'backend', name: 'Kiosk', address: 'https://kiosk.example/callbacks', reason: undefined }
+  const before = world.inForce().stores.length
+  expect((await post(world, '/stores', kiosk)).body.data).toMatchObject({ token: expect.any(String) })
+  const again = await post(world, '/stores', kiosk)
+  expect([again.status, again.body.error.fields?.map(({ field }) => field)]).toEqual([400, ['name']])
+  expect(world.inForce().stores).toHaveLength(before + 1)
+})
+
 test('a new API key is tried first: where the supplier refuses it, the one before stays', async () => {
   const world = await openApi({ home: 'database' })
   const before = world.inForce().apiKey.reveal()

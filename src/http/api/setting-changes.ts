@@ -76,6 +76,9 @@ export function settingChangeOperations(context: ApiContext) {
       success: { 200: 'What was found' },
       async handle({ caller: { actor }, body }) {
         const kind = kindOf(body)
+        if ((await settings.read()).document.stores.some(({ name }) => name === body.name)) {
+          throw invalidField('name', 'is the name of a store that is connected already: give this one another')
+        }
         const { settings: known, findings, sealed } = await meet(kind, body, now)
         const none = { store: null, token: null, callbackSecret: null, findings }
         if (hasFailed(findings)) return ok(none)
