@@ -5,6 +5,7 @@ import { hasLeft } from '../domain/store-order.ts'
 import type { AnswerOf } from '../http/api/table.ts'
 import { splitActor } from './audit.ts'
 import {
+  act,
   actOf,
   formOf,
   forOperators,
@@ -105,7 +106,7 @@ async function claimOf(claim: Claim, here: string, visit: Visit): Promise<Html> 
     const { typed, own, isOpen } = formOf(visit, deed, `${number}`)
     const why = (deed === 'refuse' ? reasonField : maybeReasonField)(typed, `${deed}-${number}`)
     const key = deed === 'adopt' && keyField(typed.faults.get('key'))
-    return actOf(visit, {
+    return act({
       ...form,
       to: `${here}/${deed}`,
       fields: html`${own}${key}${why}`,

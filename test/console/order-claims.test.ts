@@ -113,6 +113,15 @@ test('one unit is bought again once: who decides a second time hears what the fi
   expect(world.shop.keys().get('1001/1')).toHaveLength(3)
 })
 
+test('only the form of the claim that failed is open again, not that of the other claim', async () => {
+  const { raise, decide } = await openDelivered()
+  await raise(1)
+  await raise(2)
+  const { text } = await decide('refuse', { reason: '' }, '2')
+  expect(text).toContain('id="f-reason-refuse-2-fault"')
+  expect(text.match(/<details class="act[^>]* open>/g)).toHaveLength(1)
+})
+
 test('a claim is refused for a reason, and the key may be claimed again', async () => {
   const { raise, decide, see } = await openDelivered()
   await raise()
