@@ -142,7 +142,7 @@ async function deliverUpdate(
   const asOfNow = updateOf(row, effect, standingBy(rows), { fresh, by }, now())
   // A repeat has the content of the first attempt. Other keys of the same line may have been handed over since then.
   const update = asOfNow && (row.sentUpdate ?? asOfNow)
-  if (!update) {
+  if (!update || (!store.sendExample && isMadeGood(row, effect, rows))) {
     await db.commit([markEffectDone(row.id, row.attempts, now())])
     return undefined
   }
@@ -316,7 +316,7 @@ async function closingOf(fulfilment: Fulfilment, { sendWaiting }: Store, { order
   const replacing = new Set(purchases.filter(({ claim }) => claim !== null).map(({ id }) => id))
   const replacements = keys.filter(({ purchaseId }) => replacing.has(purchaseId))
   return {
-    ...(rows.some(({ type }) => type === 'keys.waiting') && { mayBeSent: true }),
+    ...(rows.some(({ type }) => type === 'keys.waiting' || type === 'order.late') && { mayBeSent: true }),
     ...(replacements.length > 0 && { replacements: bothForms(fulfilment, replacements, purchases) }),
   }
 }
@@ -590,7 +590,22 @@ export async function redeliver(
 
 /** Says whether an update depends on the present state of its order. A repeat takes its contents from the outbox row. */
 const asksStanding = ({ sentUpdate }: OutboxRow, { type }: UpdateEffect): boolean =>
-  ['line.held', 'line.fulfilled', 'order.late'].includes(type) || (type !== 'order.closed' && sentUpdate === null)
+  ['line.failed', 'line.held', 'line.fulfilled', 'order.late'].includes(type) ||
+  (type !== 'order.closed' && sentUpdate === null)
+
+/**
+ * Whether an update reports a failure that was bought again meanwhile. A backend gets each update. The merchant of a shop would read
+ * "Refund it" on an order whose keys came after all.
+ */
+function isMadeGood(row: DueUpdate, effect: UpdateEffect, { purchases }: StandingRows): boolean {
+  if (effect.type === 'order.closed') return !['fulfilled', row.closedState].includes(effect.payload.state)
+  if (effect.type !== 'line.failed') return false
+  const failed = purchases.find(({ id }) => id === effect.payload.purchaseId)
+  return purchases.some(
+    ({ lineId, part, generation }) =>
+      lineId === failed?.lineId && part === failed.part && generation > failed.generation,
+  )
+}
 
 const NO_ROWS: StandingRows = { lines: [], purchases: [], keys: [] }
 

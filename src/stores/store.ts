@@ -86,8 +86,8 @@ export type PushedKeys = Pushed<LineFulfilled> &
   }
 
 /**
- * What a shop in which keys wait for the rest of their order must know to close the order. `mayBeSent`: `sendWaiting` may have sent
- * keys of it. `replacements`: all keys of the order that come in place of others, each as itself and as its mark.
+ * What a shop in which keys wait for the rest of their order must know to close the order. `mayBeSent`: an earlier update may have
+ * sent keys of it by note. `replacements`: all keys of the order that come in place of others, each as itself and as its mark.
  */
 export interface Closing {
   mayBeSent?: boolean

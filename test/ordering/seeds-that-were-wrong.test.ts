@@ -1,5 +1,6 @@
 /** Faults that the simulation found first, in a few steps each. */
 import { expect, test } from 'vitest'
+import { retryPurchase } from '../../src/ordering/actions.ts'
 import { decidePurchase } from '../../src/ordering/decide.ts'
 import { takeByHand } from '../../src/ordering/shop-orders.ts'
 import { wooKey } from '../shops/woocommerce-shop.ts'
@@ -252,4 +253,28 @@ test('a single key of WooCommerce that a note has brought while another one was 
   expect(app.shop.orders.get(Number(reference))?.status).toBe('completed')
   // The mail of the refund is WooCommerce's own, and prints the lines as they are.
   expect(app.shop.mailsWith(key).map(({ kind }) => kind)).toEqual(['customer_note', 'refunded'])
+})
+
+test('an order of WooCommerce that was bought after all gets no remark that says to refund it, and its key by one mail', async () => {
+  const app = await openShopApp()
+  const [one] = await app.sell()
+  app.sandbox.faults.add({ fault: 'failed-order', times: 1 })
+  const reference = app.customerBuys({ lines: [{ product: one?.product ?? 0 }] })
+  // The shop takes no remark before the key waits in its line.
+  app.shop.strike({
+    ...{ fault: 'refused', status: 503, code: 'away', kind: 'notes.create', times: Number.POSITIVE_INFINITY },
+    matches: ({ fields }) => fields.customer_note === false && app.keysOf(reference).length === 0,
+  })
+  app.shop.strike({ fault: 'lost_after', kind: 'notes.create', matches: ({ fields }) => fields.customer_note === true })
+  await app.pass(5 * MINUTE)
+  const order = await app.orderOf(reference)
+  expect(order?.closedState).toBe('failed')
+  const [failed] = await app.purchases(order?.id ?? '')
+  await retryPurchase(app.ordering, failed?.id ?? '', 'ann')
+  await app.pass(3 * HOUR)
+  expect(app.statusOf(reference)).toBe('completed')
+  const [key = ''] = Object.values(app.sandbox.world.report().keysIssued).flat()
+  expect(app.shop.mailsWith(key).map(({ kind }) => kind)).toEqual(['completed'])
+  const { notes = [] } = app.shop.orders.get(Number(reference)) ?? {}
+  expect(JSON.stringify(notes)).not.toMatch(/no licence key of this order will come|will not come/)
 })
