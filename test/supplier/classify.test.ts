@@ -28,6 +28,13 @@ const answered = (status: number, body: unknown, headers: Headers = {}): Exchang
 })
 const refused = (status: number, code: string, headers?: Headers) =>
   answered(status, { success: false, error: { code, message: 'no' }, request_id: 'r1' }, headers)
+const toToken = (renewal: 'done' | 'away'): Exchange => ({
+  stage: 'answered',
+  status: 401,
+  headers: {},
+  body: Buffer.from(''),
+  renewal,
+})
 const accepted = (change: object = {}, status = 201) =>
   answered(status, { success: true, data: { ...order, ...change } })
 const judge = (exchange: Exchange, maybeCharged = false, under: Dialect = dialect) =>
@@ -55,6 +62,8 @@ describe('what an answer to POST /orders means', () => {
     ['rate limited under another status', refused(403, 'rate_limited'), N('rate_limited'), N('rate_limited')],
     ['401', refused(401, 'unauthorized'), N('unauthorized'), refusedRepeat],
     ['401 without an envelope', answered(401, html), N('unauthorized'), refusedRepeat],
+    ['401 to a token, renewed since', toToken('done'), N('token_ended'), refusedRepeat],
+    ['401 to a token, the last one', toToken('away'), N('unreachable'), refusedRepeat],
     ['403', refused(403, 'forbidden'), N('unauthorized'), refusedRepeat],
     ['403 with a strange code', refused(403, 'banned'), N('unauthorized'), refusedRepeat],
     ['the unauthorized code under 400', refused(400, 'unauthorized'), N('unauthorized'), refusedRepeat],

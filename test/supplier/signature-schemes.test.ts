@@ -4,7 +4,7 @@ import { Webhook } from 'standardwebhooks'
 import { describe, expect, it } from 'vitest'
 import { type Dialect, dialectShape } from '../../src/dialect/dialect.ts'
 import { Secret } from '../../src/secret.ts'
-import { faultOfHeaders, signingKey, verify } from '../../src/supplier/signature.ts'
+import { faultOfHeaders, signedHeaders, signingKey, verify } from '../../src/supplier/signature.ts'
 import { dialect as standard } from '../support/supplier-server.ts'
 
 type Layout = Dialect['signature']
@@ -217,6 +217,71 @@ describe('a secret that stands in a header', () => {
     if (!one?.valid || !two?.valid) throw new Error('not valid')
     expect(one.mac.equals(two.mac)).toBe(false)
     expect(one.mac).toHaveLength(32)
+  })
+})
+
+describe('the headers of a delivery that we make ourselves', () => {
+  const hmac = (signed: string, digest = 'sha256') => createHmac(digest, text).update(signed).update(body)
+  const seconds = 1_700_000_000_000
+
+  it.each<[string, Layout, Record<string, string>, number | null]>([
+    [
+      'a time in seconds, in a header of its own',
+      layout({ timestamp: { in: 'header', header: 'x-time' }, deliveryIdHeader: 'x-id' }),
+      { 'x-signature': hmac('1700000000.').digest('hex'), 'x-time': '1700000000', 'x-id': 'dlv_1' },
+      seconds,
+    ],
+    [
+      'a time in milliseconds',
+      layout({ timestamp: { in: 'header', header: 'x-time' }, timestampUnit: 'ms', prefix: 'v1=' }),
+      { 'x-signature': `v1=${hmac(`${nowMs}.`).digest('hex')}`, 'x-time': String(nowMs) },
+      nowMs,
+    ],
+    [
+      'a time in ISO 8601',
+      layout({ timestamp: { in: 'header', header: 'x-time' }, timestampUnit: 'iso' }),
+      { 'x-signature': hmac('2023-11-14T22:13:20.500Z.').digest('hex'), 'x-time': '2023-11-14T22:13:20.500Z' },
+      nowMs,
+    ],
+    [
+      'a time in front of the signature',
+      layout({ timestamp: { in: 'signature', field: 't' }, prefix: 'v1=' }),
+      { 'x-signature': `t=1700000000,v1=${hmac('1700000000.').digest('hex')}` },
+      seconds,
+    ],
+    [
+      'another separator',
+      layout({ timestamp: { in: 'signature', field: 't' }, prefix: 'v1=', separator: ';', encoding: 'base64' }),
+      { 'x-signature': `t=1700000000;v1=${hmac('1700000000.').digest('base64')}` },
+      seconds,
+    ],
+    [
+      'the ID signed as well',
+      layout({
+        string: '{id}.{timestamp}.{body}',
+        timestamp: { in: 'header', header: 'x-time' },
+        deliveryIdHeader: 'x-id',
+      }),
+      { 'x-signature': hmac('dlv_1.1700000000.').digest('hex'), 'x-time': '1700000000', 'x-id': 'dlv_1' },
+      seconds,
+    ],
+    [
+      'the body alone, by SHA-512',
+      layout({ string: '{body}', mac: 'sha512', encoding: 'base64url' }),
+      { 'x-signature': hmac('', 'sha512').digest('base64url') },
+      null,
+    ],
+    [
+      'the secret itself',
+      layout({ header: 'authorization', string: 'secret', prefix: 'Bearer ' }),
+      { authorization: `Bearer ${text}` },
+      null,
+    ],
+  ])('have %s, and are verified', (_, signature, headers, timestampMs) => {
+    const key = signingKey(new Secret(text))
+    const made = signedHeaders({ signature }, { secret: key, id: 'dlv_1', body, at: nowMs })
+    expect(made).toEqual(headers)
+    expect(check(signature, made)).toMatchObject({ valid: true, timestampMs })
   })
 })
 

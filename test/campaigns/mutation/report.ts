@@ -35,8 +35,14 @@ function textBetween(source: string, start: Place, end: Place): string {
   return oneLine(lines.join('\n'))
 }
 
-/** A mutant that hangs is noticed; one that no test runs is not. */
-const verdicts: Record<string, boolean> = { Killed: true, Timeout: true, Survived: false, NoCoverage: false }
+/** A mutant that hangs, or with which the program cannot even be loaded, is noticed; one that no test runs is not. */
+const verdicts: Record<string, boolean> = {
+  Killed: true,
+  Timeout: true,
+  RuntimeError: true,
+  Survived: false,
+  NoCoverage: false,
+}
 
 /** @throws Error when a mutant was not judged: a score without it says nothing */
 export function readReport(json: string): Mutant[] {
