@@ -241,6 +241,12 @@ export const readCases: Case[] = [
     gives: { accepted: to('failed', 'failed', { refundedAt: NOW }, ['notify_failed']), ...refunded },
   },
   {
+    when: 'the order was refunded, as is known already',
+    facts: { keysStored: 0, refundedAt: EARLIER },
+    input: read('refunded', 0, 0),
+    gives: { accepted: to('failed', 'failed', { refundedAt: NOW }, ['notify_failed']), ...reversed },
+  },
+  {
     when: 'the order failed and shows a key',
     input: read('failed', 1, 1),
     gives: { ...kept('failed_with_keys', 'keys of it came'), ...reversed },

@@ -303,6 +303,12 @@ export const answerCases: Case[] = [
     input: answered({ outcome: 'rejected', reason: 'other' }),
     gives: notified,
   },
+  {
+    when: 'the order is rejected after the shop took its units back: the shop needs no notice',
+    facts: { takenBackBy: 'units' },
+    input: answered({ outcome: 'rejected', reason: 'other' }),
+    gives: { sending: to('rejected', 'rejected', { lastClass: 'refused' }) },
+  },
   ...refusals.map(
     (reason): Case => ({
       when: `the repeat is rejected for ${reason}, which proves nothing about the attempt before`,

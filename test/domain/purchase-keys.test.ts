@@ -204,6 +204,11 @@ describe('the generation that a reference is of', () => {
     'another text',
   ])('is none for %j', (text) => expect(generationOf(text, part, 120)).toBeUndefined())
 
+  test('belongs to a part, whose number may have several digits', () => {
+    expect(firstOf('q1.main-1.10.1.12.3')).toEqual({ is: 'q1.main-1.10.1.1.1', part: 12 })
+    expect(firstOf('q1.main-1.10.1.1x.3')).toBeUndefined()
+  })
+
   test('is compared with the first thousand where a digest hides it', () => {
     const name = { ...part, reference: 'x'.repeat(80) }
     expect(generationOf(externalOrderId({ ...name, generation: 1_000 }, 64), name, 64)).toBe(1_000)
