@@ -404,7 +404,6 @@ function more(
 ): void {
   let lacking = missing
   let open = free
-  let kept = ended
   for (const part of own) {
     const units = isOver(part.state) ? 0 : Math.min(lacking, part.surplus)
     if (units === 0) continue
@@ -412,21 +411,22 @@ function more(
     open -= units
     push(order, part, { step: 'shop_limits', id: part.id, surplus: part.surplus - units })
   }
-  const charged: SettleNotice[] = []
-  for (const part of own.filter(({ state }) => isOver(state)).toReversed()) {
-    if (part.isClosed || (!isTakenBack(part) && part.plannedRevision >= order.wishRevision)) continue
-    const isOwnCost = part.state === 'cancelled' ? part.isMaybeCharged : order.wishesByStanding && part.isUnrefunded
-    const mayCost = isOwnCost || !part.isRefundedBefore
-    if (mayCost) charged.push({ notice: 'charged', id: part.id })
-    if (mayCost) continue
-    kept -= endedOf(part)
-    const quantity = Math.min(part.quantity - part.left, open)
+  const reached = own.filter(
+    (part) => isOver(part.state) && !part.isClosed && (isTakenBack(part) || part.plannedRevision < order.wishRevision),
+  )
+  const mayCost = ({ state, isMaybeCharged, isUnrefunded, isRefundedBefore }: PlannedPart): boolean =>
+    !isRefundedBefore || (state === 'cancelled' ? isMaybeCharged : order.wishesByStanding && isUnrefunded)
+  const [charged, tried] = [reached.filter(mayCost), reached.filter((part) => !mayCost(part))]
+  const kept = ended - sum(tried, endedOf)
+  for (const part of tried.toReversed()) {
+    const quantity = Math.min(part.quantity - part.left, open - kept)
     if (quantity <= 0) continue
     lacking -= quantity
     open -= quantity
     push(order, part, { step: 'again', id: part.id, quantity })
   }
-  if (lacking > 0) order.notices.push(...charged)
+  if (lacking > 0)
+    order.notices.push(...charged.toReversed().map(({ id }): SettleNotice => ({ notice: 'charged', id })))
   if (open > kept) {
     order.steps.push({ step: 'grow', line, units: open - kept })
     lacking -= open - kept

@@ -6,7 +6,7 @@ import { callbackDelayMs } from '../domain/pace.ts'
 import { finalStates } from '../domain/purchase.ts'
 import { isComplete, type LineFulfilled, type StoreUpdate } from '../domain/store-update.ts'
 import { Failure, messageOf } from '../errors.ts'
-import { type Change, commitUnlessStale, first } from '../storage/database.ts'
+import { type Change, commitUnlessStale, type Database, first } from '../storage/database.ts'
 import { earningsChanged } from '../storage/earnings.ts'
 import { assertSettledAndPaid, entitlementOf, settleFirst } from '../storage/entitlements.ts'
 import { audited } from '../storage/evidence.ts'
@@ -33,7 +33,7 @@ import {
 } from '../storage/outbox.ts'
 import { endPause } from '../storage/publications.ts'
 import { type Purchase, purchaseById } from '../storage/purchases.ts'
-import type { StoreOrder } from '../storage/store-orders.ts'
+import { type StoreOrder, storeOrderById } from '../storage/store-orders.ts'
 import type { Closing, FulfilResult, LateWords, NotEntitled, OfKeys, PushResult, Store } from '../stores/store.ts'
 import { advance, type Given, keysFor, type Loaded, moveBy, type openKey } from './advance.ts'
 import { announceCompletion, closing, logClosed } from './close.ts'
@@ -142,7 +142,7 @@ async function deliverUpdate(
   const asOfNow = updateOf(row, effect, standingBy(rows), { fresh, by }, now())
   // A repeat has the content of the first attempt. Other keys of the same line may have been handed over since then.
   const update = asOfNow && (row.sentUpdate ?? asOfNow)
-  if (!update || (!store.sendExample && isMadeGood(row, effect, rows))) {
+  if (!update || (!store.sendExample && (await isMadeGood(db, row, effect, rows)))) {
     await db.commit([markEffectDone(row.id, row.attempts, now())])
     return undefined
   }
@@ -308,18 +308,22 @@ export const wayOf = (
 }
 
 /** Returns what a shop must know to close an order, if keys wait in it for the rest of their order. */
-async function closingOf(fulfilment: Fulfilment, { sendWaiting }: Store, { orderId }: OutboxRow): Promise<Closing> {
+async function closingOf(fulfilment: Fulfilment, { sendWaiting }: Store, row: OutboxRow): Promise<Closing> {
   if (sendWaiting === undefined) return {}
   const { db } = fulfilment
-  const id = orderId ?? ''
+  const id = row.orderId ?? ''
   const [{ purchases, keys }, rows] = await Promise.all([standingRows(db, id), db.query(outboxOfOrder(id))])
   const replacing = new Set(purchases.filter(({ claim }) => claim !== null).map(({ id }) => id))
   const replacements = keys.filter(({ purchaseId }) => replacing.has(purchaseId))
   return {
-    ...(rows.some(({ type }) => type === 'keys.waiting' || type === 'order.late') && { mayBeSent: true }),
+    ...(rows.some((one) => one.id !== row.id && mayHaveSentWaiting(one)) && { mayBeSent: true }),
     ...(replacements.length > 0 && { replacements: bothForms(fulfilment, replacements, purchases) }),
   }
 }
+
+/** Whether an update may have brought a customer, by note, the keys that wait for the rest of their order. */
+const mayHaveSentWaiting = ({ type, sentUpdate }: OutboxRow): boolean =>
+  type === 'keys.waiting' || type === 'order.late' || (type === 'order.closed' && sentUpdate !== null)
 
 /** Returns keys as themselves, then as their marks: the setting of their store may have changed since each was sent. */
 const bothForms = (fulfilment: Fulfilment, keys: readonly SealedKey[], purchases: readonly Purchase[]): string[] => [
@@ -594,16 +598,19 @@ const asksStanding = ({ sentUpdate }: OutboxRow, { type }: UpdateEffect): boolea
   (type !== 'order.closed' && sentUpdate === null)
 
 /**
- * Whether an update reports a failure that was bought again meanwhile. A backend gets each update. The merchant of a shop would read
- * "Refund it" on an order whose keys came after all.
+ * Whether an update reports a failure that was bought again since. A backend gets each update. The merchant of a shop would read
+ * "Refund it" on an order whose keys came after all. An end in which some keys came is sent all the same: it brings those that wait.
  */
-function isMadeGood(row: DueUpdate, effect: UpdateEffect, { purchases }: StandingRows): boolean {
-  if (effect.type === 'order.closed') return !['fulfilled', row.closedState].includes(effect.payload.state)
+async function isMadeGood(db: Database, row: DueUpdate, effect: UpdateEffect, { purchases }: StandingRows) {
+  if (effect.type === 'order.closed' && (effect.payload.state === 'failed' || effect.payload.state === 'cancelled')) {
+    const order = await first(db, storeOrderById(row.orderId ?? ''))
+    return order !== undefined && order.closedState !== effect.payload.state
+  }
   if (effect.type !== 'line.failed') return false
   const failed = purchases.find(({ id }) => id === effect.payload.purchaseId)
   return purchases.some(
-    ({ lineId, part, generation }) =>
-      lineId === failed?.lineId && part === failed.part && generation > failed.generation,
+    ({ lineId, part, generation, createdAt }) =>
+      lineId === failed?.lineId && part === failed.part && generation > failed.generation && createdAt >= row.createdAt,
   )
 }
 

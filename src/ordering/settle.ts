@@ -195,8 +195,14 @@ async function moved(books: Books, part: PlannedPart, step: PurchaseStep | undef
   const nextGeneration = { plannedRevision: row.revision }
   const { id } = part
   // A backend that cancelled its order is to hear of the end of each purchase. So the purchase is only flagged, and ends later.
-  if (row.readAt === ALWAYS_FRESH && (step?.step === 'shop_ends' || step?.step === 'shop_cancels'))
-    return { changes: [cancelPurchase(id, at)], committed: () => {} }
+  if (row.readAt === ALWAYS_FRESH && (step?.step === 'shop_ends' || step?.step === 'shop_cancels')) {
+    if (part.state !== 'completed') return { changes: [cancelPurchase(id, at)], committed: () => {} }
+    // If no hand-over of its keys waits, nothing would come to the purchase later.
+    const loaded = await load(ordering, id)
+    if (!loaded) return UNMOVED
+    const flagged = { ...loaded, purchase: { ...loaded.purchase, cancelRequestedAt: at } }
+    return moveBy(ordering, flagged, { input: { type: 'clock' }, set: { cancelRequestedAt: at } })
+  }
   const givenBy = (): Given => {
     switch (step?.step) {
       case 'shop_ends': {

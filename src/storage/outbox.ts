@@ -49,14 +49,10 @@ export const outboxOfOrder = rowsBy(outbox, ['orderId'], outbox.id)
 const isFree = (now: number) =>
   sql`not exists (select 1 from outbox o where o.order_id = ${outbox.orderId} and o.acts_until > ${now} and o.id <> ${outbox.id})`
 
-/**
- * An update with its order. `closedState` is how the order stands as closed now; null while it is open. `pausedUntil` is the end of
- * the pause in publishing to its store; null without a pause.
- */
+/** An update with its order. `pausedUntil` is the end of the pause in publishing to its store; null without a pause. */
 export interface DueUpdate extends OutboxRow {
   reference: string
   receivedAt: number
-  closedState: OrderState | null
   pausedUntil: number | null
 }
 
@@ -70,7 +66,6 @@ export const dueOutbox = statement((store: string, now: number, limit: number) =
       ...getTableColumns(outbox),
       reference: storeOrders.reference,
       receivedAt: storeOrders.receivedAt,
-      closedState: storeOrders.closedState,
       pausedUntil: publishing.pausedUntil,
     })
     .from(outbox)

@@ -4,13 +4,15 @@ import { retryPurchase } from '../../src/ordering/actions.ts'
 import { buyAgain, raiseClaim } from '../../src/ordering/claims.ts'
 import { decidePurchase } from '../../src/ordering/decide.ts'
 import { viewEvidence } from '../../src/ordering/evidence.ts'
+import { settleOrder } from '../../src/ordering/settle.ts'
 import { claimsOfOrder } from '../../src/storage/claims.ts'
 import { currentFreeze } from '../../src/storage/freezes.ts'
+import { isReattaching } from '../../src/storage/restores.ts'
 import { storeOrderByReference } from '../../src/storage/store-orders.ts'
 import { openRestoreWorld, type RestoreWorld } from '../support/restore-world.ts'
 import { openRestoredShop } from '../support/restored-shop.ts'
 import { SHOP } from '../support/shopify-app.ts'
-import { first } from '../support/test-app.ts'
+import { first, STORE } from '../support/test-app.ts'
 
 const MINUTE = 60_000
 /** Longer than the supplier remembers an idempotency key. */
@@ -105,6 +107,41 @@ test('of a line of two units: the one that is found is one unit, and a line that
   await world.pass(30 * MINUTE, MINUTE)
   expect(keysBought(app)).toEqual([2, 1])
   expect(new Set([...app.shop.keys().values()].flat()).size).toBe(3)
+})
+
+test('of an order that was lost as a whole: each key beyond its line goes to a person', async () => {
+  const world = await openRestoreWorld()
+  const { app } = world
+  const backup = world.backUp()
+  const lost = await app.buy('1001')
+  await app.pass(MINUTE)
+  for (let replaced = 0; replaced < 3; replaced += 1) {
+    const purchase = (await app.purchases(lost)).at(-1)
+    const given = { ordinal: 1, note: 'it was redeemed before', days: 3 }
+    const { number } = await raiseClaim(app.ordering, purchase?.id ?? '', given, 'ann')
+    await buyAgain(app.ordering, number, 'ann')
+    await app.pass(MINUTE)
+  }
+  expect(keysBought(app)).toEqual([1, 1, 1, 1])
+  app.move(FORGOTTEN)
+  await world.restore(backup)
+  const id = await app.buy('1001')
+  const isOver = async (): Promise<boolean> => {
+    app.move(MINUTE)
+    await app.runtime.reattachOrders()
+    return !(await isReattaching(app.db))
+  }
+  while (!(await isOver())) await app.settle()
+  // The order is compared twice before any of its keys is on its way.
+  for (let times = 0; times < 2; times += 1) await settleOrder(app.ordering, STORE, '1001')
+  await world.pass(30 * MINUTE, MINUTE)
+  expect((await partsOf(world, id)).toSorted()).toEqual([
+    '1 fulfilled null',
+    '2 review null',
+    '3 review null',
+    '4 review null',
+  ])
+  expect(keysBought(app)).toEqual([1, 1, 1, 1])
 })
 
 test('that was stored before the backup is bought once', async () => {

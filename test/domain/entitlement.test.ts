@@ -982,6 +982,13 @@ describe('a wish', () => {
     })
   })
 
+  test('is not needed for units that were taken back, and those are not bought in place of units that will not come', () => {
+    const short = part('fulfilled', { quantity: 3, left: 1 })
+    const parts = partsOf(short, part('cancelled', { takenBackBy: 'units', quantity: 2 }))
+    expect(stepsOf(parts, { units: 3 })).toEqual([])
+    expect(stepsOf(parts, { units: 4 })).toEqual([{ step: 'again', id: 'p2', quantity: 1 }])
+  })
+
   test('has nothing bought while the order is not paid', () => {
     for (const standing of ['unpaid', 'held', 'cancelled'] as const)
       expect(stepsOf([part('failed')], { ...wish, standing })).toEqual([])

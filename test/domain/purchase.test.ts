@@ -30,7 +30,7 @@ test('people hear of a paid order that waits after ten minutes, an hour or a day
   })
 })
 
-test('charges are what the supplier took, gave back and owes, and the rest is what purchases cost', () => {
+test('charges, refunds, what is owed back and what is left as the cost are sums over purchases by their states', () => {
   const money = { refundedAt: null, writtenOffAt: null }
   const charges = chargesOf([
     { ...money, state: 'fulfilled', amountMinor: 1_000 },

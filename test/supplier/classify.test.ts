@@ -56,6 +56,12 @@ describe('what an answer to POST /orders means', () => {
       N('unreachable'),
       N('unreachable'),
     ],
+    [
+      'nothing was sent, for there is no token',
+      { stage: 'not_sent', cause: 'x', heldBack: false, refused: true },
+      N('unauthorized'),
+      N('unauthorized'),
+    ],
     ['the caller held it back', { stage: 'not_sent', cause: 'x', heldBack: true }, N('held_back'), N('held_back')],
     ['429 with a code', refused(429, 'rate_limited'), N('rate_limited'), N('rate_limited')],
     ['429 of a proxy', answered(429, html), N('rate_limited'), N('rate_limited')],
@@ -348,5 +354,14 @@ describe('an order and its request', () => {
     const countless = { ...dialect, order: { ...dialect.order, quantity: null } }
     expect(disagreement({ ...expected, quantity: 9 }, expected, countless)).toBeUndefined()
     expect(disagreement({ ...expected, externalOrderId: 'q1.s.2.1.1.1' }, expected, dialect)).toBe('externalOrderId')
+  })
+})
+
+describe('a refused token', () => {
+  it.each([
+    ['done', 'refused a token that was renewed then'],
+    ['away', 'refused a token, and there is no other'],
+  ] as const)('is said to be no matter of the key: %s', (renewal, detail) => {
+    expect(judge(toToken(renewal)).evidence.detail).toBe(detail)
   })
 })

@@ -141,6 +141,7 @@ describe('an answer to an order, of a supplier that answers with its id alone', 
   test.each([
     ['has no id', { success: true, data: { status: 'PENDING' } }, {}],
     ['says that it failed', { success: false, data: { id: 'o1' } }, {}],
+    ['says that it failed, and is an id', { success: false, data: 'o1' }, {}],
     ['is empty', '', plain],
     ['is a list', [], plain],
     ['is an empty text', '""', plain],
@@ -148,6 +149,16 @@ describe('an answer to an order, of a supplier that answers with its id alone', 
     const { placement, unread } = answered(200, body, given)
     expect(placement).toMatchObject({ outcome: 'unknown', cause: 'unreadable', rejection: false })
     expect(unread).toMatchObject({ setting: expect.any(String) })
+  })
+
+  test('says in the evidence what was made of it', () => {
+    const [named, nameless] = [{ id: 'o1' }, { status: 'PENDING' }].map((data) =>
+      answered(202, { success: true, data }),
+    )
+    const detailOf = ({ placement }: ReturnType<typeof answered>) => placement.evidence.detail
+    expect(named && detailOf(named)).toBe('answered 2xx with the id of an order, which is to be read (id_alone)')
+    expect(nameless && detailOf(nameless)).toBe('answered 2xx without an order id (unreadable)')
+    expect(nameless?.unread).toMatchObject({ setting: 'order.id' })
   })
 
   test('that is a refusal is one', () => {

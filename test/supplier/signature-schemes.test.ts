@@ -108,6 +108,7 @@ describe('a signature by SHA-512', () => {
     for (let length = 0; length < 64; length++)
       expect(as(mac.subarray(0, length).toString(encoding)), String(length)).toMatchObject({ reason: 'malformed' })
     for (let bit = 0; bit < 512; bit++) expect(as(flip(mac, bit).toString(encoding)).valid).toBe(false)
+    for (const longer of [`a${written}`, `${written}a`]) expect(as(longer)).toMatchObject({ reason: 'malformed' })
     if (encoding === 'hex') return
     // The last character of base64 carries two bits: all others with the same two bits decode to the same bytes.
     const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'
@@ -210,6 +211,12 @@ describe('a secret that stands in a header', () => {
     expect(check(sent, { 'x-event-secret': text }, { secrets: [other, text] })).toMatchObject({ secretIndex: 1 })
   })
 
+  it('may have characters beyond ASCII, of which a header has the bytes', () => {
+    const accented = `${text}-Schlüssel`
+    const sentAs = Buffer.from(accented).toString('latin1')
+    expect(check(sent, { 'x-event-secret': sentAs }, { secrets: [accented] })).toMatchObject({ valid: true })
+  })
+
   it('is not what tells deliveries apart: two bodies are two deliveries', () => {
     const [one, two] = [body, Buffer.from('{}')].map((bytes) =>
       check(sent, { 'x-event-secret': text }, { body: bytes }),
@@ -289,11 +296,12 @@ describe('a secret that is written as base64', () => {
   it.each([
     ['is no base64', 'whsec_not+base64-at-all-0123456789abcdef', 'is not base64'],
     ['has a character too many', `whsec_${Buffer.alloc(32, 1).toString('base64').replace('=', 'AA')}`, 'is not base64'],
+    ['has its prefix inside', `${Buffer.alloc(30, 1).toString('base64')}whsec_AAAA`, 'is not base64'],
     ['is short', `whsec_${Buffer.alloc(16, 1).toString('base64')}`, 'shorter than 24 bytes'],
     ['begins with a blank', ` whsec_${Buffer.alloc(32, 1).toString('base64')}`, 'white space'],
   ])('is refused where it %s, and is not shown', (_, secret, message) => {
     const read = () => signingKey(new Secret(secret), 'base64')
-    expect(read).toThrow(message)
+    expect(read).toThrow(expect.objectContaining({ code: 'invalid', message: expect.stringContaining(message) }))
     expect(read).not.toThrow(secret)
   })
 })

@@ -76,9 +76,7 @@ export function settingChangeOperations(context: ApiContext) {
       success: { 200: 'What was found' },
       async handle({ caller: { actor }, body }) {
         const kind = kindOf(body)
-        if ((await settings.read()).document.stores.some(({ name }) => name === body.name)) {
-          throw invalidField('name', 'is the name of a store that is connected already: give this one another')
-        }
+        assertNewName((await settings.read()).document, body.name)
         const { settings: known, findings, sealed } = await meet(kind, body, now)
         const none = { store: null, token: null, callbackSecret: null, findings }
         if (hasFailed(findings)) return ok(none)
@@ -88,7 +86,11 @@ export function settingChangeOperations(context: ApiContext) {
         const pricing = { markup: { percent: body.markup } }
         const store = { selling: 'off', deliver, ...body.settings, ...known, id, kind: kind.kind, name, pricing }
         const secrets = sealed && { [credentialsSource(id).file]: sealed }
-        const stores = (document: SettingsDocument) => ({ ...document, stores: [...document.stores, store] })
+        const stores = (document: SettingsDocument) => {
+          // Another request of the same name may have come while this one was tried.
+          assertNewName(document, name)
+          return { ...document, stores: [...document.stores, store] }
+        }
         await editSettings(settings, { actor, why: `adds the store ${name}`, secrets }, stores)
         if (kind.shop) return ok({ ...none, store: id })
         const { token } = await createToken({ db, now, newId, randomBytes }, tokenOfStore(id, `${name} (first)`), actor)
@@ -208,6 +210,11 @@ export function settingChangeOperations(context: ApiContext) {
       },
     }),
   }
+}
+
+function assertNewName({ stores }: Pick<SettingsDocument, 'stores'>, wanted: string): void {
+  if (stores.some(({ name }) => name === wanted))
+    throw invalidField('name', 'is the name of a store that is connected already: give this one another')
 }
 
 interface MetStore {

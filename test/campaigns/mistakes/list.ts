@@ -575,8 +575,8 @@ export const mistakes: readonly Mistake[] = [
     edits: [
       {
         file: 'domain/entitlement.ts',
-        find: 'part.plannedRevision >= order.wishRevision)',
-        replace: 'order.wishRevision === 0)',
+        find: 'part.plannedRevision < order.wishRevision)',
+        replace: 'order.wishRevision > 0)',
       },
     ],
   },
