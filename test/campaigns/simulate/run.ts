@@ -114,6 +114,8 @@ async function playPlan(seed: number, plan: Plan, isOutside: boolean, write?: (l
         sceneOf(fault, spanMs, () => void fired.add(fault.id)),
       )
     }
+    // Nothing may be under way any more that could run into them.
+    orderOneMore({ world, customers, chance: chance.named('last') })
   })
   await timeline.runUntil(startAt + plan.spanMs + 1)
   endStory?.()
@@ -146,8 +148,8 @@ function purchasesIn({ host }: World): number {
   return counted?.total ?? 0
 }
 
-/** Faults that need nothing to run into them. */
-const ALWAYS: readonly string[] = ['F1', 'F26']
+/** Faults that happen even where hardly anything runs into them. */
+const ALWAYS: readonly string[] = ['F1', 'F23', 'F26']
 
 function begin({ timeline, log }: World, fault: Fault, scene: Scene): void {
   log.add('fault', 'begins', { id: fault.id })
