@@ -42,6 +42,7 @@ interface HeardWhen {
   begunAt?: number
   timestamp?: number
   complete?: boolean
+  replaces?: true
 }
 
 /** One part of a line, and what the supplier charged for its generations. */
@@ -101,9 +102,9 @@ async function partOf({ quantity, store, isFiltered }: { quantity: number; store
     groundless,
     /** The store hears of all keys of a generation. */
     handOver: (generation: number, when: HeardWhen = {}): void => {
-      const { at = 0, begunAt = at, timestamp = begunAt, complete = true } = when
+      const { at = 0, begunAt = at, timestamp = begunAt, complete = true, replaces } = when
       const keys = supplier.world.report().keysIssued[reference(generation)]
-      const data = { reference: 's1', line: '1', keys, complete }
+      const data = { reference: 's1', line: '1', keys, complete, ...(replaces && { replaces }) }
       world.store.heard.push({ id: `keys of ${generation}`, type: 'line.fulfilled', at, begunAt, timestamp, data })
     },
     /** The store hears that a part of the line has failed, after a restore. */
@@ -315,6 +316,21 @@ describe('a line of which the store has all keys', () => {
     world.restoredAt = 200
     expect(incomplete()).toHaveLength(1)
     claimed.add(id)
+    expect(incomplete()).toEqual([])
+    world.restoredAt = 50
+    expect(incomplete()).toHaveLength(1)
+  })
+})
+
+describe('a key that came in place of another one', () => {
+  test('makes no line complete when it comes once more after a restore that forgot the claim', async () => {
+    const { world, charge, handOver, verdict } = await partOf({ quantity: 1 })
+    charge(1)
+    handOver(1, { at: 100, complete: false, replaces: true })
+    handOver(1, { at: 300, complete: false })
+    const incomplete = () => verdict().broken.filter((text) => text.includes('never saw complete'))
+    expect(incomplete()).toHaveLength(1)
+    world.restoredAt = 200
     expect(incomplete()).toEqual([])
     world.restoredAt = 50
     expect(incomplete()).toHaveLength(1)
