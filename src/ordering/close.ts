@@ -98,8 +98,9 @@ async function completionsOf(
   return whole
     .filter((one) => !knows(sent, one))
     .map(({ line, purchases }) => {
-      const last = purchases.at(-1)
-      assert(last, 'a line with keys has a purchase')
+      // Not one in place of a key that does not work: its updates bring the line no unit.
+      const last = purchases.findLast(({ claim }) => claim === null)
+      assert(last, 'a line with keys has a purchase of its own')
       return enqueueUpdate(
         { kind: 'callback', type: 'line.fulfilled', payload: { purchaseId: last.id, count: 0 } },
         { id: ordering.newId(), store: order.store, orderId: order.id, dedupeKey: `complete:${line.id}`, at },

@@ -1,5 +1,5 @@
 /** Which orders are closed, when a line is reported as complete, and what a store learns of both, once. */
-import { sql } from 'drizzle-orm'
+import { eq, sql } from 'drizzle-orm'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { type PurchaseState, purchaseStates } from '../../src/domain/purchase.ts'
@@ -10,6 +10,8 @@ import { type Change, StaleWrite } from '../../src/storage/database.ts'
 import { insertKey } from '../../src/storage/licence-keys.ts'
 import { beginCallback, enqueueUpdate, outboxOfOrder } from '../../src/storage/outbox.ts'
 import { insertPurchase } from '../../src/storage/purchases.ts'
+import { purchases, storeOrderLines } from '../../src/storage/schema.ts'
+import { build } from '../../src/storage/statement.ts'
 import {
   insertLine,
   insertStoreOrder,
@@ -243,6 +245,17 @@ describe('a line of which the store has all keys', () => {
       ])
     }
     expect(wakes).toContain('outbox')
+  })
+
+  test('is reported by a purchase of its own, and not by one in place of a key that does not work', async () => {
+    const app = await openTestApp()
+    await storeOrder(app, '1001', [[delivered, delivered], [planned]])
+    const inPlace = build.update(purchases).set({ claim: 1 }).where(eq(purchases.id, '1001-0-1'))
+    const fewer = build.update(storeOrderLines).set({ quantity: 1 }).where(eq(storeOrderLines.id, '1001-0'))
+    await app.db.commit([inPlace, fewer].map((statement) => ({ statement, rows: 1 })))
+    await send(app, '1001', 0, 1, false)
+    await announceCompletion(app.ordering, { orderId: '1001' })
+    expect(await enqueued(app, '1001')).toMatchObject([{ payload: { purchaseId: '1001-0-0', count: 0 } }])
   })
 
   test('is reported, and no line beside it that is none of the listings or came to nothing', async () => {
