@@ -335,7 +335,8 @@ function settleLine(
   if (planned + back > wanted) lessen(order, line, own, planned + back - wanted)
   if (standing === 'paid' && (planned <= wanted || back > 0)) {
     const free = granted - planned + back - sum(all, closedOf)
-    more(order, line, own, Math.max(0, wanted - planned) + back, free, sum(all, endedOf))
+    const short = sum(all, (part) => (part.state === 'fulfilled' ? endedOf(part) : 0))
+    more(order, line, own, { missing: Math.max(0, wanted - planned) + back, free, ended: sum(all, endedOf), short })
   }
   for (const part of own) stand(order, part)
   // Purchases that a person decided on are left alone, but if the shop refused their keys, the hand-over goes on after payment.
@@ -393,14 +394,13 @@ function lessen(order: Settling, line: string, own: readonly PlannedPart[], exce
  * @param missing units for which nothing is planned
  * @param free how many of the missing units were granted
  * @param ended units that will not come (see `endedOf`): only the merchant's request or a person buys these units again
+ * @param short those of them that a person gave up when they handed over fewer keys: only a person buys these
  */
 function more(
   order: Settling,
   line: string,
   own: readonly PlannedPart[],
-  missing: number,
-  free: number,
-  ended: number,
+  { missing, free, ended, short }: { missing: number; free: number; ended: number; short: number },
 ): void {
   let lacking = missing
   let open = free
@@ -419,7 +419,10 @@ function more(
   const [charged, tried] = [reached.filter(mayCost), reached.filter((part) => !mayCost(part))]
   const kept = ended - sum(tried, endedOf)
   for (const part of tried.toReversed()) {
-    const quantity = Math.min(part.quantity - part.left, open - kept)
+    const wanted = Math.min(part.quantity - part.left, open - short)
+    const quantity = isTakenBack(part) ? Math.min(wanted, open - kept) : wanted
+    if (wanted > 0 && wanted > quantity)
+      order.notices.push({ notice: 'ask', line, units: wanted - Math.max(0, quantity) })
     if (quantity <= 0) continue
     lacking -= quantity
     open -= quantity

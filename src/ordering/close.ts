@@ -90,7 +90,7 @@ async function completionsOf(
   confirmed?: StoreUpdate,
 ): Promise<Change[]> {
   const knows = (sent: (StoreUpdate | null | undefined)[], { line: { line } }: (typeof lines)[number]) =>
-    sent.some((update) => update && isComplete(update) && update.line.id === line)
+    sent.some((update) => update && isComplete(update) && !update.replaces && update.line.id === line)
   const whole = lines.filter((one) => one.delivered > 0 && one.delivered >= one.wanted && !knows([confirmed], one))
   if (whole.length === 0) return []
   const at = ordering.now()

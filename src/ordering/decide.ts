@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { isSameProduct, type PurchaseInput } from '../domain/purchase.ts'
+import { generationOf } from '../domain/purchase-keys.ts'
 import type { SupplierOrder } from '../domain/supplier.ts'
+import { isOurs } from '../domain/sweep.ts'
 import { codeOf, conflict, Failure } from '../errors.ts'
 import { type Discrepancy, discrepanciesOf } from '../storage/discrepancies.ts'
 import { attemptsOf, audited } from '../storage/evidence.ts'
@@ -157,6 +159,8 @@ async function orderToAdopt(ordering: Ordering, loaded: Loaded, orderId: string)
   if (reference === purchase.externalOrderId) return order
   const [named] = reference === undefined ? [] : await ordering.db.query(purchasesByExternalId([reference]))
   if (named) throw taken(orderId, `purchase ${named.id}`)
+  if (reference !== undefined && isOfAnotherPart(ordering, loaded, reference))
+    throw taken(orderId, `reference ${reference}`)
   const known = ordersOf(loaded, await ordering.db.query(attemptsOf([purchase.id])))
   const strange =
     reference !== undefined || !isSameProduct(order.productId ?? purchase.supplierProductId, purchase.supplierProductId)
@@ -165,6 +169,15 @@ async function orderToAdopt(ordering: Ordering, loaded: Loaded, orderId: string)
     throw conflict('order_foreign', message)
   }
   return order
+}
+
+/** Whether a reference is of another order, line or part of our stores, whose purchase the database need not have. */
+function isOfAnotherPart({ storeIds, dialect }: Ordering, { name, purchase }: Loaded, reference: string): boolean {
+  // Some suppliers cut references.
+  if (purchase.externalOrderId.startsWith(reference)) return false
+  const lengthMax = dialect.externalOrderIdMax
+  const ofPart = generationOf(reference, { ...name, part: purchase.part }, lengthMax)
+  return ofPart === undefined && isOurs(reference, storeIds, lengthMax)
 }
 
 const taken = (orderId: string, owner: string): Failure =>

@@ -142,13 +142,16 @@ async function deliverUpdate(
   const asOfNow = updateOf(row, effect, standingBy(rows), { fresh, by }, now())
   // A repeat has the content of the first attempt. Other keys of the same line may have been handed over since then.
   const update = asOfNow && (row.sentUpdate ?? asOfNow)
-  if (!update || (!store.sendExample && (await isMadeGood(db, row, effect, rows)))) {
+  const isOver = !store.sendExample && (await isMadeGood(db, row, effect, rows))
+  // An end in which some keys came also brings those that wait.
+  const bringsKeys = store.sendWaiting && update?.type === 'order.closed' && update.state === 'partly_fulfilled'
+  if (!update || (isOver && !bringsKeys)) {
     await db.commit([markEffectDone(row.id, row.attempts, now())])
     return undefined
   }
   const handsOver = effect.type === 'line.fulfilled' && sealed.length > 0 ? effect.payload.purchaseId : undefined
   const deliveredNow = asOfNow.type === 'line.fulfilled' ? asOfNow.delivered : undefined
-  const outgoing: Outgoing = { row, update, deliveredNow, handsOver }
+  const outgoing: Outgoing = { row, update, deliveredNow, handsOver, isMadeGood: isOver }
   if (!(await beginSending(fulfilment, outgoing, actsWithinMs(store)))) {
     await parkHandOver(fulfilment, outgoing)
     return undefined
@@ -215,6 +218,7 @@ async function push(
   rows: StandingRows,
 ): Promise<FulfilResult> {
   const { row, update, deliveredNow } = outgoing
+  if (outgoing.isMadeGood) return store.sendWaiting?.(update.order.reference) ?? NOT_FOR_THIS_KIND
   const attempt = { id: row.id, at: row.createdAt }
   switch (update.type) {
     case 'line.failed':
@@ -448,6 +452,8 @@ interface Outgoing {
   deliveredNow: number | undefined
   /** The purchase whose keys the update hands over; undefined when the update carries no keys. */
   handsOver: string | undefined
+  /** The failure that the update reports was bought again since. */
+  isMadeGood: boolean
 }
 
 /**
@@ -599,10 +605,10 @@ const asksStanding = ({ sentUpdate }: OutboxRow, { type }: UpdateEffect): boolea
 
 /**
  * Whether an update reports a failure that was bought again since. A backend gets each update. The merchant of a shop would read
- * "Refund it" on an order whose keys came after all. An end in which some keys came is sent all the same: it brings those that wait.
+ * "Refund it" on an order whose keys came after all.
  */
 async function isMadeGood(db: Database, row: DueUpdate, effect: UpdateEffect, { purchases }: StandingRows) {
-  if (effect.type === 'order.closed' && (effect.payload.state === 'failed' || effect.payload.state === 'cancelled')) {
+  if (effect.type === 'order.closed' && effect.payload.state !== 'fulfilled') {
     const order = await first(db, storeOrderById(row.orderId ?? ''))
     return order !== undefined && order.closedState !== effect.payload.state
   }

@@ -985,8 +985,24 @@ describe('a wish', () => {
   test('is not needed for units that were taken back, and those are not bought in place of units that will not come', () => {
     const short = part('fulfilled', { quantity: 3, left: 1 })
     const parts = partsOf(short, part('cancelled', { takenBackBy: 'units', quantity: 2 }))
-    expect(stepsOf(parts, { units: 3 })).toEqual([])
+    expect(settledOf(parts, { units: 3 })).toEqual({
+      steps: [],
+      notices: [],
+      isOpen: false,
+    })
     expect(stepsOf(parts, { units: 4 })).toEqual([{ step: 'again', id: 'p2', quantity: 1 }])
+  })
+
+  test('buys a part that it reaches beside one that a person closed, and asks about one that was taken back', () => {
+    const closed = part('cancelled', { isClosed: true })
+    expect(stepsOf(partsOf(part('failed'), closed), { ...wish, units: 1 })).toEqual([
+      { step: 'again', id: 'p1', quantity: 1 },
+    ])
+    const back = part('cancelled', { takenBackBy: 'standing' })
+    expect(settledOf(partsOf(part('failed'), back), { units: 1 })).toMatchObject({
+      steps: [],
+      notices: [{ notice: 'ask', line: 'a', units: 1 }],
+    })
   })
 
   test('has nothing bought while the order is not paid', () => {

@@ -5,7 +5,7 @@ import { auditOf } from '../../src/storage/evidence.ts'
 import { currentFreeze } from '../../src/storage/freezes.ts'
 import { changePurchase } from '../../src/storage/purchases.ts'
 import { buyBeside, decide, HOUR, keysShort, known, MINUTE, orderedTwice } from '../support/reviews.ts'
-import { first, openTestApp, type TestApp } from '../support/test-app.ts'
+import { first, openTestApp, STORE, type TestApp } from '../support/test-app.ts'
 
 /** The supplier's next answers about one order say that it failed, whatever it is. */
 function readsAsFailed({ ordering: { supplier } }: TestApp, times: number): void {
@@ -195,6 +195,19 @@ describe('adopting an order', () => {
     const theirs = first(known(app)).id
     await expect(decide(app, orderId, { type: 'adopt', orderId: theirs })).rejects.toMatchObject({
       reason: 'order_taken',
+    })
+  })
+
+  test('that was seen for it is refused where it carries the reference of another order of ours, also without a purchase', async () => {
+    const app = await openTestApp()
+    const { orderId } = await orderedTwice(app)
+    const purchase = await app.purchase(orderId)
+    const theirs = { ...JSON.parse(purchase.body), external_order_id: `q1.${STORE}.2000.1.1.1` }
+    const seen = await buyBeside(app, JSON.stringify(theirs), 'elsewhere')
+    await app.db.commit([changePurchase(purchase, { ordersSeen: [...purchase.ordersSeen, seen] }, app.now())])
+    await expect(decide(app, orderId, { type: 'adopt', orderId: seen })).rejects.toMatchObject({
+      reason: 'order_taken',
+      message: expect.stringContaining(`q1.${STORE}.2000.1.1.1`),
     })
   })
 

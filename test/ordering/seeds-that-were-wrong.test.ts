@@ -278,3 +278,29 @@ test('an order of WooCommerce that was bought after all gets no remark that says
   const { notes = [] } = app.shop.orders.get(Number(reference)) ?? {}
   expect(JSON.stringify(notes)).not.toMatch(/no licence key of this order will come|will not come/)
 })
+
+test('an order of WooCommerce of which a part is bought again brings the keys that wait, and no remark that the others will not come', async () => {
+  const app = await openShopApp()
+  const [one, two] = await app.sell(2)
+  const offer = (await app.offers()).find(({ sku }) => sku === two?.sku)
+  const ofTwo = { match: { productId: offer?.productId } }
+  app.sandbox.faults.add({ fault: 'failed-order', times: 1, ...ofTwo })
+  let isAway = true
+  app.shop.strike({
+    ...{ fault: 'refused', status: 503, code: 'away', kind: 'notes.create', times: Number.POSITIVE_INFINITY },
+    matches: () => isAway,
+  })
+  const reference = app.customerBuys({ lines: [one, two].map((sold) => ({ product: sold?.product ?? 0 })) })
+  await app.pass(5 * MINUTE)
+  const order = await app.orderOf(reference)
+  expect(order?.closedState).toBe('partly_fulfilled')
+  const failed = (await app.purchases(order?.id ?? '')).find(({ state }) => state === 'failed')
+  app.sandbox.faults.add({ fault: 'hold-open', ...ofTwo })
+  await retryPurchase(app.ordering, failed?.id ?? '', 'ann')
+  isAway = false
+  await app.pass(HOUR)
+  const [key = ''] = Object.values(app.sandbox.world.report().keysIssued).flat()
+  expect(app.shop.mailsWith(key).map(({ kind }) => kind)).toEqual(['customer_note'])
+  const { notes = [] } = app.shop.orders.get(Number(reference)) ?? {}
+  expect(JSON.stringify(notes)).not.toMatch(/will not come/)
+})
