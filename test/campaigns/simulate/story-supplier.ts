@@ -45,8 +45,8 @@ const bentReads: Story = {
       if (!isRead(trip)) return
       const before = reads.get(trip.asked.path) ?? 0
       reads.set(trip.asked.path, before + 1)
-      // What failed with keys must have shown one first.
-      if (kind === 'failed' ? before < 2 : !chance.odds(0.6)) return
+      // What failed with keys must have shown one first, and a restore forgets that it has.
+      if (kind === 'failed' ? before < 2 || world.restoredAt !== undefined : !chance.odds(0.6)) return
       if (kind === 'more') trip.changes.push(oneKeyMore(timeline.now()))
       if (kind === 'elsewhere') trip.changes.push(keyOfAnother(world))
       if (kind === 'failed' && chance.odds(0.5)) trip.changes.push(nowFailedWithKeys)
