@@ -2,6 +2,7 @@ import { sameKeyText } from '../domain/licence-key.ts'
 import { refreshDelayMs } from '../domain/pace.ts'
 import { codeOf, messageOf } from '../errors.ts'
 import {
+  actsEndBy,
   countingFromNow,
   deliveriesDueNow,
   effectsDueNow,
@@ -110,6 +111,9 @@ async function spread({ db, now }: Ordering): Promise<void> {
   }
 }
 
+/** Within this time every store has acted on an update, whatever became of the answer. */
+const ACTS_MS = 10 * 60_000
+
 /**
  * Handles a jump of the wall clock, in either direction: instants from before the jump mean nothing any more.
  *
@@ -130,6 +134,7 @@ export async function afterClockJump(
     settlementsDueNow(now),
     untagsDueNow(now),
     effectsDueNow(now),
+    actsEndBy(now + ACTS_MS),
     deliveriesDueNow(now),
     listingsDueNow(now),
     publishingDueNow(now),

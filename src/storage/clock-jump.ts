@@ -24,6 +24,9 @@ export const untagsDueNow = bringForward(entitlements, [], 'untagAt')
 
 export const effectsDueNow = bringForward(outbox, [eq(outbox.state, 'due')], 'notBefore')
 
+/** Lets no try of an update act for longer than until this instant: the other updates of its order wait for that. */
+export const actsEndBy = bringForward(outbox, [inArray(outbox.state, ['due', 'dead'])], 'actsUntil')
+
 const isOpen = inArray(deliveries.state, ['stored', 'retry', 'orphan'])
 export const deliveriesDueNow = bringForward(deliveries, [isOpen], 'notBefore')
 

@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest'
 import { retryPurchase } from '../../src/ordering/actions.ts'
 import { decidePurchase } from '../../src/ordering/decide.ts'
+import { afterClockJump } from '../../src/ordering/recover.ts'
 import { takeByHand } from '../../src/ordering/shop-orders.ts'
 import { wooKey } from '../shops/woocommerce-shop.ts'
 import { shopifyThatChanges, wooCommerceThatChanges } from '../support/changing-shop.ts'
@@ -303,4 +304,17 @@ test('an order of WooCommerce of which a part is bought again brings the keys th
   expect(app.shop.mailsWith(key).map(({ kind }) => kind)).toEqual(['customer_note'])
   const { notes = [] } = app.shop.orders.get(Number(reference)) ?? {}
   expect(JSON.stringify(notes)).not.toMatch(/will not come/)
+})
+
+test('a clock that is put back by days keeps no keys from their shop for days, where two tries of one order had hung before', async () => {
+  const app = await openShopApp()
+  const sold = await app.sell(2)
+  app.shop.strike({ fault: 'lost_before', kind: 'orders.update', times: 2 })
+  const reference = app.customerBuys({ lines: sold.map(({ product }) => ({ product })) })
+  const tries = () => app.shop.requests().filter(({ kind }) => kind === 'orders.update').length
+  for (let left = 600; tries() < 2 && left > 0; left -= 1) await app.pass(1_000, 1_000)
+  app.jump(-48 * HOUR)
+  await afterClockJump(app.ordering)
+  await app.pass(2 * HOUR)
+  expect(app.statusOf(reference)).toBe('completed')
 })

@@ -769,6 +769,14 @@ const changes: Record<string, Changed> = {
     left: { sooner: { notBefore: 1 }, ...under('state', besides(purchaseStates, ['planned', 'waiting'])) },
     to: { notBefore: NOW },
   },
+  'the clock that was ahead has dated tries of updates': {
+    table: schema.outbox,
+    base: { ...effect, actsUntil: NOW + 1 },
+    change: jump.actsEndBy(NOW),
+    changed: { due: { dedupeKey: '1' }, dead: { dedupeKey: '4', state: 'dead' } },
+    left: { none: { dedupeKey: '2', actsUntil: null }, over: { dedupeKey: '3', actsUntil: NOW } },
+    to: { actsUntil: NOW },
+  },
   'the clock that was ahead has dated updates': {
     table: schema.outbox,
     base: { ...effect, notBefore: NOW + 1 },

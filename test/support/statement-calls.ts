@@ -483,6 +483,7 @@ export const calls: Record<string, unknown[]> = {
   distrustTimes: [at],
   writtenNow: [at],
   leasesEndBy: [at],
+  actsEndBy: [at],
   refreshesDueNow: [at],
   placementsDueNow: [at],
   effectsDueNow: [at],
