@@ -260,7 +260,7 @@ export type Step =
   | { step: 'grow'; line: string; units: number }
 
 export type SettleNotice =
-  /** Units that were not granted, or that a person closed: a person takes them by `orders take --line`. */
+  /** Units that were not granted, closed by a person, or taken back where others will not come: `orders take --line` buys them. */
   | { notice: 'ask'; line: string; units: number }
   /** Keys that the customer has and is not entitled to any more. */
   | { notice: 'too_late'; line: string; units: number }
@@ -420,10 +420,9 @@ function more(
   const kept = ended - sum(tried, endedOf)
   for (const part of tried.toReversed()) {
     const wanted = Math.min(part.quantity - part.left, open - short)
-    const quantity = isTakenBack(part) ? Math.min(wanted, open - kept) : wanted
-    if (wanted > 0 && wanted > quantity)
-      order.notices.push({ notice: 'ask', line, units: wanted - Math.max(0, quantity) })
-    if (quantity <= 0) continue
+    const quantity = Math.max(0, isTakenBack(part) ? Math.min(wanted, open - kept) : wanted)
+    if (wanted > quantity) order.notices.push({ notice: 'ask', line, units: wanted - quantity })
+    if (quantity === 0) continue
     lacking -= quantity
     open -= quantity
     push(order, part, { step: 'again', id: part.id, quantity })

@@ -142,16 +142,16 @@ async function deliverUpdate(
   const asOfNow = updateOf(row, effect, standingBy(rows), { fresh, by }, now())
   // A repeat has the content of the first attempt. Other keys of the same line may have been handed over since then.
   const update = asOfNow && (row.sentUpdate ?? asOfNow)
-  const isOver = !store.sendExample && (await isMadeGood(db, row, effect, rows))
-  // An end in which some keys came also brings those that wait.
-  const bringsKeys = store.sendWaiting && update?.type === 'order.closed' && update.state === 'partly_fulfilled'
-  if (!update || (isOver && !bringsKeys)) {
+  const madeGood = !store.sendExample && (await isMadeGood(db, row, effect, rows))
+  // When an order ends with some of its keys, the shop also sends the keys that wait. It sends them in any case.
+  const sendsWaiting = store.sendWaiting && update?.type === 'order.closed' && update.state === 'partly_fulfilled'
+  if (!update || (madeGood && !sendsWaiting)) {
     await db.commit([markEffectDone(row.id, row.attempts, now())])
     return undefined
   }
   const handsOver = effect.type === 'line.fulfilled' && sealed.length > 0 ? effect.payload.purchaseId : undefined
   const deliveredNow = asOfNow.type === 'line.fulfilled' ? asOfNow.delivered : undefined
-  const outgoing: Outgoing = { row, update, deliveredNow, handsOver, isMadeGood: isOver }
+  const outgoing: Outgoing = { row, update, deliveredNow, handsOver, madeGood }
   if (!(await beginSending(fulfilment, outgoing, actsWithinMs(store)))) {
     await parkHandOver(fulfilment, outgoing)
     return undefined
@@ -218,7 +218,7 @@ async function push(
   rows: StandingRows,
 ): Promise<FulfilResult> {
   const { row, update, deliveredNow } = outgoing
-  if (outgoing.isMadeGood) return store.sendWaiting?.(update.order.reference) ?? NOT_FOR_THIS_KIND
+  if (outgoing.madeGood) return store.sendWaiting?.(update.order.reference) ?? NOT_FOR_THIS_KIND
   const attempt = { id: row.id, at: row.createdAt }
   switch (update.type) {
     case 'line.failed':
@@ -452,8 +452,8 @@ interface Outgoing {
   deliveredNow: number | undefined
   /** The purchase whose keys the update hands over; undefined when the update carries no keys. */
   handsOver: string | undefined
-  /** The failure that the update reports was bought again since. */
-  isMadeGood: boolean
+  /** Whether what failed was bought again since. Then the shop only sends the keys that wait. */
+  madeGood: boolean
 }
 
 /**

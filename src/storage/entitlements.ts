@@ -191,7 +191,7 @@ const boughtOf = (which: string) => sql`coalesce((
 const fitsUnits = sql`(purchases.quantity + ${boughtOf('')} <= ${unitsGranted} + (
     select count(distinct r.part) from purchases r where r.line_id = purchases.line_id and r.claim is not null)
   and (purchases.claim is null or purchases.quantity + ${boughtOf('and o.claim = purchases.claim')} <= 1))`
-/** Leaves a purchase as it is; no row is touched where the condition does not hold. */
+/** Changes nothing in a purchase, and matches it only while the condition holds: otherwise the commit is stale. */
 const purchaseWhile = (id: string, condition: SQL) =>
   build
     .update(purchases)
@@ -228,8 +228,8 @@ const lineAsSeen = change(1, (purchaseId: string, seen: number) =>
 )
 
 /**
- * Guards a commit that was decided by what the other parts of a line have. The first statement locks the order, as that of
- * `assertEntitled` does. Where two people buy for one line at once, the commit of the second one is stale.
+ * Guards a commit that was decided by what the other parts of a line have. The first statement locks the order, as in
+ * `assertEntitled`. If two people buy for one line at the same time, the second commit is stale.
  *
  * @param line the purchases of the line that were seen
  */

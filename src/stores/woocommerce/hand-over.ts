@@ -285,7 +285,7 @@ function without(shop: HandOverShop, { line, keys }: KeysOfLine, gone = keys): S
 /** Removes from the lines the keys that a note has, so that no later mail repeats them. @returns the order without those keys */
 async function clearNoted(shop: HandOverShop, order: ShopOrder, mayBeSent = false): Promise<Read<ShopOrder>> {
   const waiting = waitingKeys(shop, order)
-  // Where an order has a single key, and that key waits for the mail, only an update that `mayBeSent` stands for can have noted it.
+  // If the only key of an order waits for the mail, no note has the key, unless one of the updates behind `mayBeSent` has sent it.
   const isSingle = order.line_items.length === 1 && order.line_items.flatMap(keysOf).length === 1
   if (waiting.length === 0 || (isSingle && !mayBeSent)) return asRead(order)
   const isNoted = await readNoted(shop, order)
