@@ -14,7 +14,7 @@ const SHOP = 'shop-ab12cd34'
 const PUBLIC = 'https://quayside.example'
 
 async function shopAndDatabase(given: Parameters<typeof wooCommerceWorld>[0] = {}) {
-  const db = memoryDatabase(() => TEST_NOW)
+  const db = memoryDatabase()
   const world = await wooCommerceWorld(given)
   const tried = async (publicUrl: string | null = PUBLIC) =>
     (await testStore(db, SHOP, world.store, publicUrl)).map(

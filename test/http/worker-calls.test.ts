@@ -65,7 +65,7 @@ async function openPair(
 ) {
   const clock = { now: TEST_NOW, monotonic: 0 }
   const now = () => clock.now
-  const db = memoryDatabase(now)
+  const db = memoryDatabase()
   const vault = await openVault({ database: db, keyEncryptionKey: KEY_ENCRYPTION_KEY, now })
   const lines: string[] = []
   const log = createLog({ level: 'warn', write: (line) => lines.push(line) })

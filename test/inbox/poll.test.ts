@@ -20,7 +20,7 @@ const order = (reference: string) => orderRead({ reference, paidAt: TEST_NOW })
 async function openPolling(pages: { given: string[]; unread: string[] }[]) {
   let clock = TEST_NOW
   const now = () => clock
-  const db = memoryDatabase(now)
+  const db = memoryDatabase()
   await db.commit([connectStore(SHOP, clock)])
   let ids = 0
   const newId = () => {

@@ -13,7 +13,7 @@ const DAY = 24 * 3_600_000
 function openShops(publicUrl: string | null = 'https://quayside.example') {
   const clock = { at: TEST_NOW }
   const now = () => clock.at
-  const db = memoryDatabase(now)
+  const db = memoryDatabase()
   const asked: string[] = []
   const answers: Record<string, Provided> = {
     open: { outcome: 'confirmed', detail: null },

@@ -27,7 +27,7 @@ const now = () => TEST_NOW
 /** An installation whose database has one revision, and that asks neither supplier nor shops. */
 async function installation() {
   writeFileSync(file, '{}')
-  const db = memoryDatabase(now)
+  const db = memoryDatabase()
   onTestFinished(() => db.close())
   const vault = await openVault({ database: db, keyEncryptionKey: new Secret(KEK), now })
   let id = 0

@@ -25,7 +25,7 @@ async function shopOf(count: number) {
   const clock = { at: TEST_NOW }
   const now = () => clock.at
   const newId = createIds(now, randomBytes)
-  const db = memoryDatabase(now)
+  const db = memoryDatabase()
   const pass = (ms: number) => {
     clock.at += ms
   }

@@ -38,7 +38,7 @@ export async function openStranger(habits: Habits, dialect: Dialect, products: P
   let clock = TEST_NOW
   const now = () => clock
   const double = await startDouble(habits, products, now)
-  const db = memoryDatabase(now)
+  const db = memoryDatabase()
   const vault = await openVault({ database: db, keyEncryptionKey: KEY_ENCRYPTION_KEY, now })
   const supplier = createSupplier({
     baseUrl: double.baseUrl,

@@ -35,7 +35,7 @@ export function openCatalogue({ baseUrl, dialect, db, clock = { at: TEST_NOW } }
   const supplier = createSupplier({ baseUrl, dialect, apiKey: new Secret(API_KEY), now, sleep, random: Math.random })
   onTestFinished(() => supplier.close())
   const catalogue: Catalogue = {
-    db: db ?? memoryDatabase(now),
+    db: db ?? memoryDatabase(),
     supplier,
     dialect,
     stores: STORES,

@@ -5,12 +5,13 @@ import { join } from 'node:path'
 import Connection from 'better-sqlite3'
 import { onTestFinished } from 'vitest'
 import type { Failure } from '../../src/errors.ts'
-import type { Database } from '../../src/storage/database.ts'
+import { type Database, throwUncaught } from '../../src/storage/database.ts'
 import { readMigrations } from '../../src/storage/migration-files.ts'
 import { settings } from '../../src/storage/schema.ts'
 import { migrate, openDatabase } from '../../src/storage/sqlite/open.ts'
 import { sqliteDatabase } from '../../src/storage/sqlite/sqlite.ts'
 import { build } from '../../src/storage/statement.ts'
+import { emptyDatabase } from './empty-database.ts'
 import { isOnPostgres, postgresLater, postgresUrl } from './postgres.ts'
 
 /** An instant for tests that do not care which: 2023-11-14T22:13:20Z, epoch ms. */
@@ -20,11 +21,13 @@ export const TEST_NOW = 1_700_000_000_000
  * An empty database in memory, or on PostgreSQL where `QUAYSIDE_ENGINE` says so. Call it inside a test or a beforeEach: it is
  * closed when that test has finished.
  */
-export const memoryDatabase = (now: () => number = () => TEST_NOW): Database =>
-  isOnPostgres ? postgresLater() : sqliteInMemory(now)
+export const memoryDatabase = (): Database => (isOnPostgres ? postgresLater() : sqliteInMemory())
 
-export const sqliteInMemory = (now: () => number = () => TEST_NOW): Database =>
-  closedInTheEnd(openDatabase({ file: ':memory:', now }))
+export function sqliteInMemory(): Database {
+  const connection = new Connection(emptyDatabase())
+  connection.pragma('foreign_keys = ON')
+  return closedInTheEnd(sqliteDatabase(connection, { onFatal: throwUncaught }))
+}
 
 /** A database in a file, which tests may close and open again; on PostgreSQL the file is only its name. */
 export function fileDatabase(file: string = databaseFile(), now: () => number = () => TEST_NOW): Database {

@@ -43,7 +43,7 @@ export async function publishWorld(settings: Parameters<typeof sellingPolicy>[0]
   const clock = { at: TEST_NOW }
   const now = () => clock.at
   const newId = createIds(now, randomBytes)
-  const db = given.db ?? memoryDatabase(now)
+  const db = given.db ?? memoryDatabase()
   const secret = randomBytes(32)
   const shop = await startShop({ secret: secretText(secret), now })
   const backend = backendStore({ id: 'demo-1', callbackUrl: shop.url, secretsOf: () => [secret], now, newId })

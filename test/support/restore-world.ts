@@ -6,22 +6,20 @@ import { Failure } from '../../src/errors.ts'
 import { noteRestore, recogniseRestore } from '../../src/reconciliation/restore.ts'
 import type { Database } from '../../src/storage/database.ts'
 import { openMarker } from '../../src/storage/marker.ts'
-import { readMigrations } from '../../src/storage/migration-files.ts'
 import { countOffers } from '../../src/storage/offers.ts'
 import { clearRestoreHold, currentEpoch, restoreHold, START_ACTOR, setStoresMade } from '../../src/storage/restores.ts'
 import { dataKeys } from '../../src/storage/schema.ts'
-import { migrate } from '../../src/storage/sqlite/open.ts'
 import { sqliteDatabase } from '../../src/storage/sqlite/sqlite.ts'
 import { build } from '../../src/storage/statement.ts'
-import { databaseFile, TEST_NOW } from './database.ts'
+import { databaseFile } from './database.ts'
+import { emptyDatabase } from './empty-database.ts'
 import { type OrderLine, openTestApp, type TestAppOptions } from './test-app.ts'
 
 export type RestoreWorld = Awaited<ReturnType<typeof openRestoreWorld>>
 
 export async function openRestoreWorld(options: TestAppOptions = {}) {
   const backups: Buffer[] = []
-  let connection = new Connection(':memory:')
-  migrate(connection, readMigrations(), () => TEST_NOW)
+  let connection = new Connection(emptyDatabase())
   let current = engine(connection)
   let changesSeen = -1
   const backUpAfterCommit = (): void => {
@@ -129,8 +127,7 @@ export async function openRestoreWorld(options: TestAppOptions = {}) {
      */
     lose: async (made: string[] = []): Promise<void> => {
       rmSync(`${file}.marker`, { force: true })
-      connection = new Connection(':memory:')
-      migrate(connection, readMigrations(), now)
+      connection = new Connection(emptyDatabase())
       changesSeen = -1
       current = engine(connection)
       await db.commit([{ statement: build.insert(dataKeys).values(keys), rows: keys.length }])

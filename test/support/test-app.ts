@@ -107,7 +107,7 @@ export async function openTestApp(options: TestAppOptions = {}) {
   // While it is down, no other server may take its port.
   let sandbox = await openSandbox(await freePort())
   let supplierIsUp = true
-  const db = options.database ?? memoryDatabase(now)
+  const db = options.database ?? memoryDatabase()
   const keyEncryptionKey = KEY_ENCRYPTION_KEY
   const vault = await openVault({ database: db, keyEncryptionKey, now })
   const supplier = createSupplier({

@@ -45,7 +45,7 @@ export type WebhookEndpoint = Awaited<ReturnType<typeof openEndpoint>>
 export async function openEndpoint(options: EndpointOptions = {}) {
   const clock = { now: TEST_NOW }
   const now = () => clock.now
-  const db = options.database ?? memoryDatabase(now)
+  const db = options.database ?? memoryDatabase()
   const vault = await openVault({ database: db, keyEncryptionKey: VAULT_KEY, now })
   const { dialect = DIALECT } = options
   for (const [place, [path, secret]] of Object.entries(options.webhooks ?? { '': SECRET }).entries()) {

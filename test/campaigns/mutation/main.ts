@@ -25,8 +25,16 @@ interface Run {
 /** Each of these files with the tests that are about it: they have a database and servers, and take long. */
 const ordering: Record<string, string[]> = {
   'src/ordering/close.ts': ['test/ordering/close.test.ts'],
-  'src/ordering/fulfil.ts': ['test/ordering/fulfil.test.ts', 'test/ordering/fulfil-edges.test.ts'],
-  'src/ordering/guards.ts': ['test/ordering/guards-edges.test.ts'],
+  'src/ordering/fulfil.ts': [
+    'test/ordering/fulfil.test.ts',
+    'test/ordering/fulfil-edges.test.ts',
+    'test/ordering/callbacks.test.ts',
+    'test/ordering/failures.test.ts',
+    'test/ordering/freeze.test.ts',
+    'test/ordering/key-forms.test.ts',
+    'test/ordering/late.test.ts',
+  ],
+  'src/ordering/guards.ts': ['test/ordering/guards-edges.test.ts', 'test/ordering/guards.test.ts'],
   'src/ordering/scan.ts': ['test/ordering/scan-edges.test.ts', 'test/ordering/filter.test.ts'],
   'src/reconciliation/sweep.ts': ['test/ordering/sweep-edges.test.ts', 'test/reconciliation/sweep.test.ts'],
 }

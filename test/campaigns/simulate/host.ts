@@ -6,10 +6,9 @@ import type { OrderingPolicy, WorkerName } from '../../../src/ordering/context.t
 import { Secret } from '../../../src/secret.ts'
 import type { Change, Database } from '../../../src/storage/database.ts'
 import type { Marker, MarkerFacts } from '../../../src/storage/marker.ts'
-import { readMigrations } from '../../../src/storage/migration-files.ts'
-import { migrate } from '../../../src/storage/sqlite/open.ts'
 import { sqliteDatabase } from '../../../src/storage/sqlite/sqlite.ts'
 import { openVault } from '../../../src/vault/vault.ts'
+import { emptyDatabase } from '../../support/empty-database.ts'
 import type { Chance } from './chance.ts'
 import { type Due, dueReader } from './due.ts'
 import type { EventLog } from './event-log.ts'
@@ -34,18 +33,6 @@ export interface HostOptions {
   policy: OrderingPolicy
   road: Road
   every: { balanceMs: number; sweepMs: number; syncMs: number }
-}
-
-/** A migrated, empty database as bytes: made once, since every seed begins with one. */
-let template: Buffer | undefined
-
-function emptyDatabase(): Buffer {
-  if (template) return template
-  const connection = new Connection(':memory:')
-  migrate(connection, readMigrations(), () => 0)
-  template = connection.serialize()
-  connection.close()
-  return template
 }
 
 /** The small file beside the database, as what is on it. */
