@@ -123,6 +123,9 @@ async function deliver(fulfilment: Fulfilment, row: DueUpdate): Promise<'may_act
   return undefined
 }
 
+/** Ends an update that its store has not confirmed and need not know any more. Without attempts, the history can tell it apart. */
+const dropped = ({ now }: Fulfilment, { id }: OutboxRow): Change => markEffectDone(id, 0, now())
+
 /** @returns `may_act`: no answer came, and the store may still act on the update */
 async function deliverUpdate(
   fulfilment: Fulfilment,
@@ -146,7 +149,7 @@ async function deliverUpdate(
   // When an order ends with some of its keys, the shop also sends the keys that wait. It sends them in any case.
   const sendsWaiting = store.sendWaiting && update?.type === 'order.closed' && update.state === 'partly_fulfilled'
   if (!update || (madeGood && !sendsWaiting)) {
-    await db.commit([markEffectDone(row.id, row.attempts, now())])
+    await db.commit([dropped(fulfilment, row)])
     return undefined
   }
   const handsOver = effect.type === 'line.fulfilled' && sealed.length > 0 ? effect.payload.purchaseId : undefined
@@ -367,7 +370,7 @@ async function waitForOrder(
     const known = await first(fulfilment.db, entitlementOf(update.order.store, update.order.reference))
     if (known?.standing !== 'cancelled') return park(fulfilment, row, detail)
     // The order is cancelled, so the update may be dropped: once the order is paid again, it closes again, with a new update.
-    await fulfilment.db.commit([markEffectDone(row.id, row.attempts, fulfilment.now())])
+    await fulfilment.db.commit([dropped(fulfilment, row)])
     return
   }
   const reason = standing === 'paid' ? 'not_entitled' : standing === 'unpaid' ? 'unpaid' : 'held_by_store'

@@ -472,6 +472,10 @@ function outageEntries({ id, beganAt, endedAt, error }: Outage, order: StoreOrde
 
 function updateEntry(effect: OutboxRow): Entry {
   const { id, doneAt } = effect
+  // An update that was dropped has no attempts: `dropped` in fulfil.ts.
+  if (doneAt !== null && effect.attempts === 0) {
+    return { id, at: doneAt, what: `${effect.type} left out`, detail: 'the store has no need of it any more' }
+  }
   if (doneAt !== null) return { id, at: doneAt, what: `${effect.type} confirmed by the store`, detail: null }
   const detail = effect.lastError ?? 'waits to be sent'
   return {

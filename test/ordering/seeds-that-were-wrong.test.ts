@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest'
 import { retryPurchase } from '../../src/ordering/actions.ts'
 import { decidePurchase } from '../../src/ordering/decide.ts'
+import { viewOrder } from '../../src/ordering/order-view.ts'
 import { afterClockJump } from '../../src/ordering/recover.ts'
 import { takeByHand } from '../../src/ordering/shop-orders.ts'
 import { wooKey } from '../shops/woocommerce-shop.ts'
@@ -278,6 +279,11 @@ test('an order of WooCommerce that was bought after all gets no remark that says
   expect(app.shop.mailsWith(key).map(({ kind }) => kind)).toEqual(['completed'])
   const { notes = [] } = app.shop.orders.get(Number(reference)) ?? {}
   expect(JSON.stringify(notes)).not.toMatch(/no licence key of this order will come|will not come/)
+  const { timeline: entries } = await viewOrder(app.ordering, order?.id ?? '', { keys: false })
+  const timeline = entries.map(({ what }) => what)
+  expect(timeline).toContain('line.failed left out')
+  expect(timeline).not.toContain('line.failed confirmed by the store')
+  expect(timeline).toContain('line.fulfilled confirmed by the store')
 })
 
 test('an order of WooCommerce of which a part is bought again brings the keys that wait, and no remark that the others will not come', async () => {
