@@ -328,9 +328,15 @@ async function closingOf(fulfilment: Fulfilment, { sendWaiting }: Store, row: Ou
   }
 }
 
-/** Whether an update may have brought a customer, by note, the keys that wait for the rest of their order. */
-const mayHaveSentWaiting = ({ type, sentUpdate }: OutboxRow): boolean =>
-  type === 'keys.waiting' || type === 'order.late' || (type === 'order.closed' && sentUpdate !== null)
+/**
+ * Whether an update may have brought a customer, by note, keys that wait in their order for the mail of its completion. A repeated
+ * hand-over may have: its first try came to an order that was completed, and the merchant has set the order back since.
+ */
+const mayHaveSentWaiting = ({ type, sentUpdate, sends }: OutboxRow): boolean =>
+  type === 'keys.waiting' ||
+  type === 'order.late' ||
+  (type === 'order.closed' && sentUpdate !== null) ||
+  (type === 'line.fulfilled' && sends > 1)
 
 /** Returns keys as themselves, then as their marks: the setting of their store may have changed since each was sent. */
 const bothForms = (fulfilment: Fulfilment, keys: readonly SealedKey[], purchases: readonly Purchase[]): string[] => [

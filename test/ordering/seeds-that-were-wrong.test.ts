@@ -257,6 +257,25 @@ test('a single key of WooCommerce that a note has brought while another one was 
   expect(app.shop.mailsWith(key).map(({ kind }) => kind)).toEqual(['customer_note', 'refunded'])
 })
 
+test('a single key that a note has brought to an order which its merchant had completed is not mailed again once the order is set back to processing', async () => {
+  const app = await openShopApp()
+  const [one] = await app.sell()
+  app.sandbox.faults.add({ fault: 'hold-open' })
+  const reference = app.customerBuys({ lines: [{ product: one?.product ?? 0 }] })
+  await app.pass(2 * MINUTE)
+  app.shop.setStatus(Number(reference), 'completed')
+  app.shop.strike({ fault: 'lost_after', kind: 'notes.create' })
+  const { orders } = app.sandbox.world
+  for (const order of orders.known(10)) orders.complete(order)
+  const [key = ''] = Object.values(app.sandbox.world.report().keysIssued).flat()
+  for (let second = 0; second < 600 && app.shop.mailsWith(key).length === 0; second += 1) await app.pass(1_000)
+  expect(app.shop.mailsWith(key).map(({ kind }) => kind)).toEqual(['customer_note'])
+  app.shop.setStatus(Number(reference), 'processing')
+  await app.pass(HOUR)
+  expect(app.statusOf(reference)).toBe('completed')
+  expect(app.shop.mailsWith(key).map(({ kind }) => kind)).toEqual(['customer_note'])
+})
+
 test('an order of WooCommerce that was bought after all gets no remark that says to refund it, and its key by one mail', async () => {
   const app = await openShopApp()
   const [one] = await app.sell()
