@@ -123,9 +123,6 @@ async function deliver(fulfilment: Fulfilment, row: DueUpdate): Promise<'may_act
   return undefined
 }
 
-/** Ends an update that its store has not confirmed and need not know any more. Without attempts, the history can tell it apart. */
-const dropped = ({ now }: Fulfilment, { id }: OutboxRow): Change => markEffectDone(id, 0, now())
-
 /** @returns `may_act`: no answer came, and the store may still act on the update */
 async function deliverUpdate(
   fulfilment: Fulfilment,
@@ -149,7 +146,7 @@ async function deliverUpdate(
   // When an order ends with some of its keys, the shop also sends the keys that wait. It sends them in any case.
   const sendsWaiting = store.sendWaiting && update?.type === 'order.closed' && update.state === 'partly_fulfilled'
   if (!update || (madeGood && !sendsWaiting)) {
-    await db.commit([dropped(fulfilment, row)])
+    await db.commit([markEffectDone(row.id, 0, now())])
     return undefined
   }
   const handsOver = effect.type === 'line.fulfilled' && sealed.length > 0 ? effect.payload.purchaseId : undefined
@@ -328,13 +325,9 @@ async function closingOf(fulfilment: Fulfilment, { sendWaiting }: Store, row: Ou
   }
 }
 
-/**
- * Whether an update may have brought a customer, by note, keys that wait in their order for the mail of its completion. A repeated
- * hand-over may have: its first try came to an order that was completed, and the merchant has set the order back since.
- */
+/** Whether an update may have sent by note keys that wait in an order. A hand-over does where the order is completed at its first try. */
 const mayHaveSentWaiting = ({ type, sentUpdate, sends }: OutboxRow): boolean =>
-  type === 'keys.waiting' ||
-  type === 'order.late' ||
+  ['keys.waiting', 'order.late'].includes(type) ||
   (type === 'order.closed' && sentUpdate !== null) ||
   (type === 'line.fulfilled' && sends > 1)
 
@@ -376,7 +369,7 @@ async function waitForOrder(
     const known = await first(fulfilment.db, entitlementOf(update.order.store, update.order.reference))
     if (known?.standing !== 'cancelled') return park(fulfilment, row, detail)
     // The order is cancelled, so the update may be dropped: once the order is paid again, it closes again, with a new update.
-    await fulfilment.db.commit([dropped(fulfilment, row)])
+    await fulfilment.db.commit([markEffectDone(row.id, 0, fulfilment.now())])
     return
   }
   const reason = standing === 'paid' ? 'not_entitled' : standing === 'unpaid' ? 'unpaid' : 'held_by_store'

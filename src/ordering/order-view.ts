@@ -470,18 +470,10 @@ function outageEntries({ id, beganAt, endedAt, error }: Outage, order: StoreOrde
   return [began, { id, at: endedAt, what: 'supplier answers again', detail: after }]
 }
 
-function updateEntry(effect: OutboxRow): Entry {
-  const { id, doneAt } = effect
-  // An update that was dropped has no attempts: `dropped` in fulfil.ts.
-  if (doneAt !== null && effect.attempts === 0) {
-    return { id, at: doneAt, what: `${effect.type} left out`, detail: 'the store has no need of it any more' }
-  }
-  if (doneAt !== null) return { id, at: doneAt, what: `${effect.type} confirmed by the store`, detail: null }
-  const detail = effect.lastError ?? 'waits to be sent'
-  return {
-    id,
-    at: effect.createdAt,
-    what: `${effect.type} ${effect.state === 'dead' ? 'not delivered' : 'queued'}`,
-    detail,
-  }
+function updateEntry({ id, type, state, attempts, createdAt, doneAt, lastError }: OutboxRow): Entry {
+  // An update that its store had no need of any more has no attempts.
+  const done = attempts === 0 ? 'left out' : 'confirmed by the store'
+  if (doneAt !== null) return { id, at: doneAt, what: `${type} ${done}`, detail: null }
+  const what = `${type} ${state === 'dead' ? 'not delivered' : 'queued'}`
+  return { id, at: createdAt, what, detail: lastError ?? 'waits to be sent' }
 }

@@ -174,6 +174,7 @@ export interface Alert extends Pick<AlertEffect, 'type' | 'payload'> {
   orderId?: string | null
 }
 
+/** @param attempts 0: the update was left out, because its store has no need of it any more */
 export const markEffectDone = change(1, (id: string, attempts: number, now: number) =>
   build.update(outbox).set({ state: 'done', attempts, doneAt: now, lastError: null, actsUntil: null }).where(isDue(id)),
 )
