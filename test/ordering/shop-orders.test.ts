@@ -615,7 +615,7 @@ describe('a tag that asks to try again', () => {
     expect((await row()).wishRevision).toBe(wishRevision)
   })
 
-  test('that is taken off lets no key go before what else changed was followed', async () => {
+  test('that is taken off lets no key go before what else changed was followed; the key that stays goes once its unit is ordered again', async () => {
     const { app, take, taken, row, line } = await openShop()
     const adapter = app.store
     app.ordering.storeOf = () => ({
@@ -636,6 +636,10 @@ describe('a tag that asks to try again', () => {
     await app.pass(5 * MINUTE)
     expect(app.shop.keys().get('12/a')).toHaveLength(1)
     expect(await taken()).toMatchObject([{ state: 'fulfilled', surplus: 1 }])
+    await take({ lines: [line] })
+    await app.pass(5 * MINUTE)
+    expect(await taken()).toMatchObject([{ state: 'fulfilled', surplus: 0 }])
+    expect(app.shop.keys().get('12/a')).toHaveLength(2)
   })
 
   test('that the shop keeps is asked for after 1, 2, 4 … minutes, at most an hour, and alerts people once', async () => {

@@ -5,6 +5,9 @@ const reached = new Set<string>()
 
 /** Cells that no seed can reach, with the reason. */
 export const outOfReach: Readonly<Record<string, string>> = {
+  'named in sending':
+    'the supplier of the simulation speaks the shipped dialect, in which no answer to an order is its id alone; ' +
+    'test/ordering/named.test.ts has suppliers whose answers are',
   'orphan_on_record in waiting':
     "a sweep takes an order under the reference of a stored purchase as that purchase's own; only a sweep that looked in " +
     'the instant before it was stored records an orphan behind its first send, and statements take no time here',

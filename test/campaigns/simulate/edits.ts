@@ -11,6 +11,9 @@ const SECOND = 1_000
 const moments = ['later', 'soon', 'read', 'read', 'sent', 'heard', 'heard', 'written'] as const
 type Moment = (typeof moments)[number]
 
+/** Of so many orders, one loses a unit while its keys come, and gets it back later: chance alone hardly comes to both. */
+const PUT_BACK = 0.3
+
 /** An edit that no such moment comes for happens all the same. */
 const PATIENCE_MS = 15 * MINUTE
 
@@ -27,6 +30,8 @@ export function createEdits(world: World, shop: SimShop, endAt: number) {
   const { timeline, road, log } = world
   const chance = world.chance.named('edits')
   const { edits, rights } = shop.counter
+  const grow = 'line grown and paid' in edits ? 'line grown and paid' : 'line grown'
+  const puttingBack = chance.named('put back')
   const names = Object.keys(edits)
   const armed = new Set<Armed>()
   /** Orders that were changed in the shop after they were placed, and when they were last. */
@@ -89,6 +94,11 @@ export function createEdits(world: World, shop: SimShop, endAt: number) {
       // Most are put right in the end.
       const last = drawn.length > 0 && chance.odds(0.7) ? rights : []
       follow(reference, [...first, ...drawn, ...last])
+      if (!puttingBack.odds(PUT_BACK)) return
+      arm(reference, 'heard', () => {
+        make(reference, 'line shrunk')
+        arm(reference, 'later', () => make(reference, grow))
+      })
     },
   }
 }
