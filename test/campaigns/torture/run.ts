@@ -71,7 +71,7 @@ const FORGE_MS = 700
 /** The person on duty looks this often. */
 const LOOK_MS = 1_000
 /** Several processes whose database fails deliver most of their keys when the faults are over: customers complain as long. */
-const CLAIMS_AFTER_MS = 60_000
+const CLAIMS_AFTER_MS = 120_000
 
 export async function torture(options: TortureOptions): Promise<Outcome> {
   const { purchases, seconds, seed, mistake, processes, folder } = options
