@@ -96,7 +96,7 @@ const bodyLimits = {
 export type BodyLimits = typeof bodyLimits
 
 /** The reasons for which a body was not read. `aborted`: the sender disconnected. */
-export type NoBody = 'too_large' | 'too_slow' | 'gave_way' | 'aborted'
+export type BodyFault = 'too_large' | 'too_slow' | 'gave_way' | 'aborted'
 
 export type RawBodies = ReturnType<typeof createRawBodies>
 
@@ -140,11 +140,11 @@ export function createRawBodies(changed: Partial<BodyLimits> = {}) {
   return {
     /** Returns the number of unfinished bodies. */
     waiting: () => slots.size,
-    read: (request: IncomingMessage, response: ServerResponse): Promise<Buffer | NoBody> =>
+    read: (request: IncomingMessage, response: ServerResponse): Promise<Buffer | BodyFault> =>
       new Promise((resolve) => {
         const slot = { network: networkOf(request.socket.remoteAddress ?? ''), giveWay: () => end('gave_way') }
         const timer = setTimeout(() => end('too_slow'), timeoutMs)
-        function end(outcome: Buffer | NoBody): void {
+        function end(outcome: Buffer | BodyFault): void {
           clearTimeout(timer)
           free(slot)
           resolve(outcome)

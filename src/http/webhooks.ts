@@ -2,7 +2,7 @@ import { type Request, type Response, Router } from 'express'
 import type { Inbox } from '../inbox/receive.ts'
 import { SUPPLIER_PATH } from '../inbox/sources.ts'
 import { type ApiError, answerError, methodNotAllowed } from './answers.ts'
-import { createRawBodies, type NoBody, type RawBodies } from './bodies.ts'
+import { type BodyFault, createRawBodies, type RawBodies } from './bodies.ts'
 
 /** The answer to every stored delivery, made once. It is a text, so that Node writes it together with its headers. */
 const STORED = JSON.stringify({ success: true, data: { stored: true } })
@@ -10,7 +10,7 @@ const STORED_HEADERS = { 'content-type': 'application/json; charset=utf-8', 'con
 
 const NOT_AUTHENTIC: ApiError = { code: 'unauthenticated', message: 'the delivery is not authentic' }
 
-const NO_BODY: Record<Exclude<NoBody, 'aborted'>, [status: number, error: ApiError]> = {
+const NO_BODY: Record<Exclude<BodyFault, 'aborted'>, [status: number, error: ApiError]> = {
   too_large: [413, { code: 'too_large', message: 'the body is larger than 256 KiB' }],
   too_slow: [408, { code: 'too_slow', message: 'the body did not come within 5 seconds' }],
   gave_way: [503, { code: 'unavailable', message: 'too many unfinished requests at once' }],

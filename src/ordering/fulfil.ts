@@ -325,7 +325,7 @@ async function closingOf(fulfilment: Fulfilment, { sendWaiting }: Store, row: Ou
   }
 }
 
-/** Whether an update may have sent by note keys that wait in an order. A hand-over does where the order is completed at its first try. */
+/** Whether an update may have sent keys of its order by note. A repeated hand-over may: at its first try, the order was completed. */
 const mayHaveSentWaiting = ({ type, sentUpdate, sends }: OutboxRow): boolean =>
   ['keys.waiting', 'order.late'].includes(type) ||
   (type === 'order.closed' && sentUpdate !== null) ||

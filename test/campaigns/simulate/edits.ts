@@ -11,7 +11,7 @@ const SECOND = 1_000
 const moments = ['later', 'soon', 'read', 'read', 'sent', 'heard', 'heard', 'written'] as const
 type Moment = (typeof moments)[number]
 
-/** Of so many orders, one loses a unit while its keys come, and gets it back later: chance alone hardly comes to both. */
+/** This share of the orders loses a unit while its keys come, and gets it back later: chance alone hardly comes to both. */
 const PUT_BACK = 0.3
 
 /** An edit that no such moment comes for happens all the same. */
