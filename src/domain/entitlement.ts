@@ -332,11 +332,14 @@ function settleLine(
     return
   }
   const back = standing === 'paid' ? exchanged(own, planned - wanted) : 0
-  if (planned + back > wanted) lessen(order, line, own, planned + back - wanted)
-  if (standing === 'paid' && (planned <= wanted || back > 0)) {
-    const free = granted - planned + back - sum(all, closedOf)
+  // No commit sends units that are not granted: units that went and came back between two comparisons were planned before.
+  const ungranted = Math.max(0, Math.min(planned - granted, unsentOf(own) - back))
+  lessen(order, line, own, Math.max(0, back + Math.max(planned - wanted, ungranted)))
+  const stays = planned - ungranted
+  if (standing === 'paid' && (stays <= wanted || back > 0)) {
+    const free = granted - stays + back - sum(all, closedOf)
     const short = sum(all, (part) => (part.state === 'fulfilled' ? endedOf(part) : 0))
-    more(order, line, own, { missing: Math.max(0, wanted - planned) + back, free, ended: sum(all, endedOf), short })
+    more(order, line, own, { missing: Math.max(0, wanted - stays) + back, free, ended: sum(all, endedOf), short })
   }
   for (const part of own) stand(order, part)
   // Purchases that a person decided on are left alone, but if the shop refused their keys, the hand-over goes on after payment.
@@ -457,6 +460,8 @@ function stand(order: Settling, part: PlannedPart): void {
   if (!isReview && !isLeaving && part.holdReason !== reason) push(order, part, { step: 'shop_holds', id, reason })
 }
 
+const unsentOf = (own: readonly PlannedPart[]): number => sum(own.filter(isBeforeSending), ({ quantity }) => quantity)
+
 const isBeforeSending = ({ state, isMaybeCharged }: PlannedPart): boolean =>
   (state === 'planned' || state === 'waiting') && !isMaybeCharged
 
@@ -471,19 +476,13 @@ const isKeptForPerson = ({ state, isDecided, hasKeys }: PlannedPart): boolean =>
   isDecided && hasKeys && state === 'review'
 
 /** Units of this part that were delivered, or are still expected. */
-export const plannedOf = ({
-  state,
-  quantity,
-  surplus,
-  left,
-}: Pick<PlannedPart, 'state' | 'quantity' | 'surplus' | 'left'>): number =>
-  finalStates.includes(state) ? left : Math.max(quantity - surplus, left)
+export const plannedOf = (part: Pick<PlannedPart, 'state' | 'quantity' | 'surplus' | 'left'>): number =>
+  finalStates.includes(part.state) ? part.left : Math.max(part.quantity - part.surplus, part.left)
 
 /** How many units need not be bought, because keys that were kept here can be delivered instead. */
 function exchanged(own: readonly PlannedPart[], excess: number): number {
-  const unsent = sum(own, (part) => (isBeforeSending(part) ? part.quantity : 0))
   const kept = sum(own, (part) => (isBeforeSending(part) || isOver(part.state) ? 0 : part.surplus))
-  return Math.max(0, Math.min(unsent - Math.max(0, excess), kept - Math.max(0, -excess)))
+  return Math.max(0, Math.min(unsentOf(own) - Math.max(0, excess), kept - Math.max(0, -excess)))
 }
 
 const isTakenBack = ({ state, takenBackBy }: PlannedPart): boolean => state === 'cancelled' && takenBackBy !== null

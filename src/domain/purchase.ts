@@ -172,9 +172,10 @@ export type PurchaseInput =
   | { type: 'named_read'; order: FoundOrder }
   /**
    * Two valid scans, late enough and far enough apart, did not find the order. `keyless`: the supplier was given no idempotency
-   * key, so nothing but this proof would keep a repeat from buying twice.
+   * key, so nothing but this proof would keep a repeat from buying twice. `hasRoom` is false where the line has fewer units to
+   * be bought than the request asks for, and no person decided otherwise; default: true.
    */
-  | { type: 'absent'; frozen: boolean; keyless?: boolean }
+  | { type: 'absent'; frozen: boolean; keyless?: boolean; hasRoom?: boolean }
   /** GET /orders/{id}: the current order. `keys` counts its keys, `newKeys` those that are not stored yet. */
   | {
       type: 'read'
@@ -481,9 +482,9 @@ const sendingRows = [
     if (facts.cancelRequestedAt === null) return undefined
     return { next: 'cancelled', effects: failureNotice(facts) }
   }),
-  review('absent_and_fewer', ['unknown'], 'absent', ({ surplus }) => {
-    if (surplus === 0) return undefined
-    const note = 'no order was found, and the shop has fewer units of it now: its request would buy too many'
+  review('absent_and_fewer', ['unknown'], 'absent', ({ surplus }, { hasRoom = true }) => {
+    if (surplus === 0 && hasRoom) return undefined
+    const note = 'no order was found, and the shop has fewer units to be bought now: its request would buy too many'
     return { next: 'review', set: { takenBackBy: 'units', note }, effects: ['alert'] }
   }),
   row('sent_again', ['unknown'], 'absent', (facts, input, now) => {

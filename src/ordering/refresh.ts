@@ -5,6 +5,7 @@ import type { SupplierOrder } from '../domain/supplier.ts'
 import { SKEW_MS } from '../domain/sweep.ts'
 import { messageOf } from '../errors.ts'
 import { first } from '../storage/database.ts'
+import { entitledNow } from '../storage/entitlements.ts'
 import { currentFreeze } from '../storage/freezes.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
 import { dueRefreshes, lostSends, type Purchase, purchaseById, purchasesByExternalId } from '../storage/purchases.ts'
@@ -245,7 +246,9 @@ async function provenAbsent(ordering: Ordering, purchase: Purchase, begunAt: num
   if (await isReattaching(ordering.db))
     return reschedule(ordering, purchase, { scannedAt: begunAt }, begunAt + REATTACHING_MS)
   const frozen = (await currentFreeze(ordering.db)) !== undefined
-  const input: PurchaseInput = { type: 'absent', frozen, keyless: isKeyless(ordering, purchase) }
+  const order = await first(ordering.db, entitledNow(purchase.id))
+  const hasRoom = !order || Boolean(order.isWithin || order.isDecided)
+  const input: PurchaseInput = { type: 'absent', frozen, keyless: isKeyless(ordering, purchase), hasRoom }
   const repeats = !frozen && purchase.cancelRequestedAt === null
   if (repeats && !mayRepeat(ordering)) return reschedule(ordering, purchase, { scannedAt: begunAt }, begunAt + 10_000)
   if (repeats && (await boughtBefore(ordering, purchase))) return reschedule(ordering, purchase, { scannedAt: begunAt })

@@ -482,6 +482,39 @@ describe('more units than are planned', () => {
   })
 })
 
+describe('units that are planned and not granted any more, because they went and came back between two comparisons', () => {
+  test.each(standings.filter((one) => one !== 'cancelled'))('are planned no more while the order is %s', (standing) => {
+    const parts = partsOf(part('planned'), part('waiting'))
+    const order = { standing, units: 2, granted: 1 }
+    expect(stepsOf(parts, order)).toContainEqual({ step: 'shop_ends', id: 'p1', by: 'units', rest: 0 })
+    expect(stepsOf([part('planned', { quantity: 2 })], order)).toContainEqual({
+      step: 'shop_resizes',
+      id: 'p1',
+      quantity: 1,
+    })
+  })
+
+  test('are asked of a person, once the order is paid, with others that were not granted', () => {
+    const parts = partsOf(part('planned'), part('waiting'))
+    expect(noticesOf(parts, { units: 2, granted: 1 })).toEqual([{ notice: 'ask', line: 'a', units: 1 }])
+    expect(noticesOf(parts, { units: 3, granted: 1 })).toEqual([{ notice: 'ask', line: 'a', units: 2 }])
+    expect(noticesOf(parts, { units: 2, granted: 1, standing: 'held' })).toEqual([])
+    const ended = part('cancelled', { takenBackBy: 'units', isCancelled: true })
+    const { steps, notices } = settledOf(partsOf(part('fulfilled'), ended), { units: 2, granted: 1 })
+    expect({ steps, notices }).toEqual({ steps: [], notices: [{ notice: 'ask', line: 'a', units: 1 }] })
+  })
+
+  test.each(live.filter((state) => state !== 'planned' && state !== 'waiting'))(
+    'stay as they are where they are %s: they are, or may be, bought',
+    (state) => {
+      expect(settledOf([part(state, { quantity: 2 })], { units: 2, granted: 1 })).toMatchObject({
+        steps: [],
+        notices: [],
+      })
+    },
+  )
+})
+
 describe('a part of which no request ever left', () => {
   test('is changed in place for fewer units', () => {
     const { steps, notices } = settledOf([part('planned', { quantity: 3 })], { units: 2 })

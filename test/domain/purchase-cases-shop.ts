@@ -319,12 +319,17 @@ export const shopCases: Case[] = [
     input: again,
     gives: {},
   },
-  {
-    when: 'its request is proven absent, and fewer units are ordered now',
-    facts: { surplus: 1 },
-    input: { type: 'absent', frozen: false },
-    gives: {
-      unknown: to('review', 'absent_and_fewer', { takenBackBy: 'units', note: says('too many') }, ['alert']),
-    },
-  },
+  ...[
+    { when: 'fewer units are ordered now', surplus: 1 },
+    { when: 'its line has no room for its units', surplus: 0, hasRoom: false },
+  ].map(
+    ({ when, surplus, ...room }): Case => ({
+      when: `its request is proven absent, and ${when}`,
+      facts: { surplus },
+      input: { type: 'absent', frozen: false, ...room },
+      gives: {
+        unknown: to('review', 'absent_and_fewer', { takenBackBy: 'units', note: says('too many') }, ['alert']),
+      },
+    }),
+  ),
 ]

@@ -331,6 +331,35 @@ test('an order of WooCommerce of which a part is bought again brings the keys th
   expect(JSON.stringify(notes)).not.toMatch(/will not come/)
 })
 
+test('an order whose request was lost, and of which a unit went and came back unpaid meanwhile, waits for a person', async () => {
+  const app = await wooCommerceThatChanges()
+  const reference = app.buys(2)
+  app.sandbox.faults.add({ fault: 'error-before' })
+  await app.settle()
+  const resize = (quantity: number) =>
+    app.shop.edit(Number(reference), ({ lines }) => {
+      for (const line of lines) {
+        line.total = (line.total / line.quantity) * quantity
+        line.subtotal = (line.subtotal / line.quantity) * quantity
+        line.quantity = quantity
+      }
+    })
+  const purchase = async () => (await app.purchases((await app.orderOf(reference))?.id ?? '')).at(0)
+  expect(await purchase()).toMatchObject({ state: 'unknown', quantity: 2 })
+  resize(1)
+  await app.pass(3 * MINUTE)
+  expect(await purchase()).toMatchObject({ state: 'unknown', surplus: 1 })
+  resize(2)
+  await app.pass(30 * MINUTE)
+  expect(await purchase()).toMatchObject({ state: 'review', note: expect.stringContaining('would buy too many') })
+  expect(app.unitsBought()).toBe(0)
+  const { id = '' } = (await purchase()) ?? {}
+  await decidePurchase(app.ordering, id, { type: 'close' }, { actor: 'test', reason: 'the supplier has no such order' })
+  await retryPurchase(app.ordering, id, 'test')
+  await app.pass(5 * MINUTE)
+  expect(app.keysIn(reference)).toHaveLength(2)
+})
+
 test('a clock that is put back by days keeps no keys from their shop for days, where two tries of one order had hung before', async () => {
   const app = await openShopApp()
   const sold = await app.sell(2)

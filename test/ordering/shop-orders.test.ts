@@ -18,7 +18,7 @@ import { auditOf } from '../../src/storage/evidence.ts'
 import { insertKey } from '../../src/storage/licence-keys.ts'
 import type { ListingRow } from '../../src/storage/listings.ts'
 import { listOutbox } from '../../src/storage/outbox.ts'
-import { setEpoch } from '../../src/storage/restores.ts'
+import { clearRestoreHold, START_ACTOR, setEpoch, setRestoreHold } from '../../src/storage/restores.ts'
 import { insertSyncRun } from '../../src/storage/runs.ts'
 import { listings } from '../../src/storage/schema.ts'
 import { build, change } from '../../src/storage/statement.ts'
@@ -314,6 +314,20 @@ describe('an order of which a unit is taken away after the database was put back
     expect(purchases.map(({ quantity }) => quantity)).toEqual(generations === 1 ? [1] : [2, 1])
     expect(new Set(purchases.map(({ externalOrderId }) => externalOrderId)).size).toBe(generations)
   })
+})
+
+test('a unit that goes and comes back before a start has compared its database is asked of a person, and the other one is not kept waiting', async () => {
+  const { app, take, taken, line, alerts } = await openShop()
+  await take()
+  await app.db.commit([setRestoreHold({ reason: 'a start', actor: START_ACTOR, at: app.now() }, app.now())])
+  await take({ changedAt: app.now() + 1, lines: [{ ...line, quantity: 1 }] })
+  await take({ changedAt: app.now() + 2 })
+  await app.db.commit([clearRestoreHold()])
+  await app.pass(10 * MINUTE)
+  expect((await taken())?.map(({ quantity, state, holdReason }) => [quantity, state, holdReason])).toEqual([
+    [1, 'fulfilled', null],
+  ])
+  expect((await alerts()).map(({ note }) => note)).toEqual([expect.stringContaining('is ordered and not bought')])
 })
 
 describe('units that an order gains', () => {

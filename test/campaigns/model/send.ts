@@ -63,7 +63,9 @@ export function begin(model: Model, state: State, place: number, does: Beginning
     const next = withWorker(fenced, place, { purchase, doing: 'intended', fenced: true })
     write(model, next, place, next.workers[place] ?? idle)
   } else if (does.repeat) {
-    const input: PurchaseInput = { type: 'absent', frozen: state.place.frozen }
+    const paid = { ...state.place, standing: 'paid', settled: 'yes' } as const
+    const hasRoom = rules.entitled(purchaseOf(state, purchase), paid, boughtOfOthers(state, purchase))
+    const input: PurchaseInput = { type: 'absent', frozen: state.place.frozen, hasRoom }
     for (const over of ['', 'key memory', 'repeats'] as const) intend(model, fenced, place, does, input, over)
   } else intend(model, fenced, place, does, { type: 'due', guard: null, notBefore: null, orphans: [] }, '')
 }

@@ -191,7 +191,10 @@ export function watchEntitled(world: World, watch: Watch, unlisted: Unlisted): E
   function mostUnits(reference: string, from: number, to: number, isDelivery = false): number {
     const [order = '', line = ''] = lineOf(reference).split('/')
     const facts = (shop as SimShop).facts.between(order, from, to)
-    const units = facts.map((fact) => (isDelivery && fact.mayShip?.get(line) === 0 ? 0 : unitsOf(fact, line)))
+    const units = facts.map((fact) => {
+      const isHeld = isDelivery && fact.mayShip?.get(line) === 0
+      return Math.min(unitsOf(fact, line), isHeld ? (fact.shipped?.get(line) ?? 0) : Number.POSITIVE_INFINITY)
+    })
     return Math.max(0, ...units)
   }
 }

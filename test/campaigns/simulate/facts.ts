@@ -9,6 +9,8 @@ export interface ShopFact {
   units: ReadonlyMap<string, number>
   /** Line of which the shop holds units back -> units that it lets be delivered all the same. */
   mayShip?: ReadonlyMap<string, number>
+  /** Such a line -> units that are fulfilled, also by hand: their keys may come later. */
+  shipped?: ReadonlyMap<string, number>
 }
 
 export interface DatedFact extends ShopFact {
@@ -46,8 +48,8 @@ export function createFacts(now: () => number) {
   }
 }
 
-const textOf = ({ standing, units, mayShip = new Map() }: ShopFact): string =>
-  JSON.stringify([standing, [...units].sort(), [...mayShip].sort()])
+const textOf = ({ standing, units, mayShip = new Map(), shipped = new Map() }: ShopFact): string =>
+  JSON.stringify([standing, [...units].sort(), [...mayShip].sort(), [...shipped].sort()])
 
 /** Units of a line that a fact entitles to. */
 export const unitsOf = ({ standing, units }: ShopFact, line: string): number =>

@@ -114,9 +114,14 @@ async function playPlan(seed: number, plan: Plan, isOutside: boolean, write?: (l
         sceneOf(fault, spanMs, () => void fired.add(fault.id)),
       )
     }
-    // Nothing may be under way any more that could run into them.
-    orderOneMore({ world, customers, chance: chance.named('last') })
   })
+  // Nothing may be under way any more that could run into them, and one order may pass between them.
+  for (const share of [0.8, 0.85, 0.9, 0.95]) {
+    timeline.after(plan.spanMs * share, () => {
+      if (isOutside || fired.size >= FIRED_MIN) return
+      orderOneMore({ world, customers, chance: chance.named(`last ${share}`) })
+    })
+  }
   await timeline.runUntil(startAt + plan.spanMs + 1)
   endStory?.()
   shop?.trouble.end()

@@ -107,11 +107,13 @@ export function createShopify({ timeline, chance, publicUrl, offers, kill }: Sho
     const known = paidUnits.get(id) ?? new Map<string, number>()
     if (cameWhole(order)) paidUnits.set(id, new Map(lines.map((line) => [line.id, line.currentQuantity])))
     const paid = paidUnits.get(id) ?? known
+    const heldBack = lines.filter((line) => isHeldBack(order, line.id))
     const isBought = isPaid(order) || (SOME_MONEY.includes(shop.financialStatus(id)) && !isAtRisk(order))
     return {
       standing: isCancelled(order) ? 'cancelled' : isBought && !test ? 'paid' : 'waits',
       units: new Map(lines.map((line) => [line.id, Math.min(line.currentQuantity, paid.get(line.id) ?? 0)])),
-      mayShip: new Map(lines.flatMap(({ id }) => (isHeldBack(order, id) ? [[id, openUnits(order, id)]] : []))),
+      mayShip: new Map(heldBack.map((line) => [line.id, openUnits(order, line.id)])),
+      shipped: new Map(heldBack.map((line) => [line.id, fulfilledUnits(order, line.id)])),
     }
   }
 
@@ -281,6 +283,12 @@ const openUnits = ({ fulfilmentOrders }: ShopifyOrder, line: string): number =>
   sum(
     fulfilmentOrders.filter((one) => !isHeld(one)),
     (one) => remainingOf(one, line),
+  )
+
+const fulfilledUnits = ({ fulfilments }: ShopifyOrder, line: string): number =>
+  sum(
+    fulfilments.filter(({ status }) => status === 'SUCCESS').flatMap(({ lines }) => lines),
+    (one) => (one.line.id === line ? one.quantity : 0),
   )
 
 const hasKey = (text: string, key: string): boolean => text.split('\n').includes(key)
