@@ -332,14 +332,17 @@ function settleLine(
     return
   }
   const back = standing === 'paid' ? exchanged(own, planned - wanted) : 0
-  // No commit sends units that are not granted: units that went and came back between two comparisons were planned before.
-  const ungranted = Math.max(0, Math.min(planned - granted, unsentOf(own) - back))
-  lessen(order, line, own, Math.max(0, back + Math.max(planned - wanted, ungranted)))
-  const stays = planned - ungranted
-  if (standing === 'paid' && (stays <= wanted || back > 0)) {
+  const over = Math.max(0, planned - wanted)
+  const lent = Math.min(Math.max(0, wanted - planned), keptOf(own))
+  // Without a decision of a person no commit sends units that are planned and not granted any more: they went and came back.
+  const ungranted = Math.max(0, Math.min(planned + lent - granted, unsentOf(own) - back) - over)
+  lessen(order, line, own, back + over + ungranted)
+  if (standing === 'paid') {
+    const stays = planned - over - ungranted
+    const missing = Math.max(0, wanted - stays) + back
     const free = granted - stays + back - sum(all, closedOf)
     const short = sum(all, (part) => (part.state === 'fulfilled' ? endedOf(part) : 0))
-    more(order, line, own, { missing: Math.max(0, wanted - stays) + back, free, ended: sum(all, endedOf), short })
+    more(order, line, own, { missing, free, ended: sum(all, endedOf), short, ungranted })
   }
   for (const part of own) stand(order, part)
   // Purchases that a person decided on are left alone, but if the shop refused their keys, the hand-over goes on after payment.
@@ -398,12 +401,13 @@ function lessen(order: Settling, line: string, own: readonly PlannedPart[], exce
  * @param free how many of the missing units were granted
  * @param ended units that will not come (see `endedOf`): only the merchant's request or a person buys these units again
  * @param short those of them that a person gave up when they handed over fewer keys: only a person buys these
+ * @param ungranted units that were planned until now: a person is asked of them, whatever else of the line has ended
  */
 function more(
   order: Settling,
   line: string,
   own: readonly PlannedPart[],
-  { missing, free, ended, short }: { missing: number; free: number; ended: number; short: number },
+  { missing, free, ended, short, ungranted }: Record<'missing' | 'free' | 'ended' | 'short' | 'ungranted', number>,
 ): void {
   let lacking = missing
   let open = free
@@ -436,7 +440,8 @@ function more(
     order.steps.push({ step: 'grow', line, units: open - kept })
     lacking -= open - kept
   }
-  if (lacking > kept) order.notices.push({ notice: 'ask', line, units: lacking - kept })
+  const asked = Math.max(lacking - kept, ungranted)
+  if (asked > 0) order.notices.push({ notice: 'ask', line, units: asked })
 }
 
 /** Holds a purchase while its order is not paid, and releases the purchase once the order is paid. */
@@ -460,6 +465,8 @@ function stand(order: Settling, part: PlannedPart): void {
   if (!isReview && !isLeaving && part.holdReason !== reason) push(order, part, { step: 'shop_holds', id, reason })
 }
 
+const keptOf = (own: readonly PlannedPart[]): number =>
+  sum(own, (part) => (isBeforeSending(part) || isOver(part.state) ? 0 : part.surplus))
 const unsentOf = (own: readonly PlannedPart[]): number => sum(own.filter(isBeforeSending), ({ quantity }) => quantity)
 
 const isBeforeSending = ({ state, isMaybeCharged }: PlannedPart): boolean =>
@@ -481,8 +488,7 @@ export const plannedOf = (part: Pick<PlannedPart, 'state' | 'quantity' | 'surplu
 
 /** How many units need not be bought, because keys that were kept here can be delivered instead. */
 function exchanged(own: readonly PlannedPart[], excess: number): number {
-  const kept = sum(own, (part) => (isBeforeSending(part) || isOver(part.state) ? 0 : part.surplus))
-  return Math.max(0, Math.min(unsentOf(own) - Math.max(0, excess), kept - Math.max(0, -excess)))
+  return Math.max(0, Math.min(unsentOf(own) - Math.max(0, excess), keptOf(own) - Math.max(0, -excess)))
 }
 
 const isTakenBack = ({ state, takenBackBy }: PlannedPart): boolean => state === 'cancelled' && takenBackBy !== null

@@ -173,7 +173,7 @@ export type PurchaseInput =
   /**
    * Two valid scans, late enough and far enough apart, did not find the order. `keyless`: the supplier was given no idempotency
    * key, so nothing but this proof would keep a repeat from buying twice. `hasRoom` is false where the line has fewer units to
-   * be bought than the request asks for, and no person decided otherwise; default: true.
+   * be bought than the request asks for, beside its other purchases, and no person decided otherwise; default: true.
    */
   | { type: 'absent'; frozen: boolean; keyless?: boolean; hasRoom?: boolean }
   /** GET /orders/{id}: the current order. `keys` counts its keys, `newKeys` those that are not stored yet. */

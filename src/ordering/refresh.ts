@@ -247,6 +247,8 @@ async function provenAbsent(ordering: Ordering, purchase: Purchase, begunAt: num
     return reschedule(ordering, purchase, { scannedAt: begunAt }, begunAt + REATTACHING_MS)
   const frozen = (await currentFreeze(ordering.db)) !== undefined
   const order = await first(ordering.db, entitledNow(purchase.id))
+  // An order that changed is compared with its purchases within moments, which may make room.
+  if (order?.isSettled === 0) return reschedule(ordering, purchase, { scannedAt: begunAt }, begunAt + 10_000)
   const hasRoom = !order || Boolean(order.isWithin || order.isDecided)
   const input: PurchaseInput = { type: 'absent', frozen, keyless: isKeyless(ordering, purchase), hasRoom }
   const repeats = !frozen && purchase.cancelRequestedAt === null

@@ -1,5 +1,5 @@
 import { and, eq, inArray, isNull, lt, ne, type SQL, sql } from 'drizzle-orm'
-import { isOver, purchaseStates } from '../domain/purchase.ts'
+import { finalStates } from '../domain/purchase.ts'
 import type { Change } from './database.ts'
 import { isDuePlacement } from './purchases.ts'
 import { entitlementLines, entitlements, purchases } from './schema.ts'
@@ -168,8 +168,8 @@ export const assertSettledAndPaid = change(1, (orderId: string, purchaseId: stri
 /** Counts the keys of a purchase that the store has or may have. @param purchase the alias of the purchase in the statement */
 const leftOf = (purchase: string) =>
   sql`(select count(*) from licence_keys k where k.purchase_id = ${sql.raw(purchase)}.id and (k.begun_at is not null or k.handed_over_at is not null))`
-/** In these states nothing was bought, as far as is known: of such a purchase only keys that the store may have count. */
-const over = sql.raw(`'${purchaseStates.filter(isOver).join("', '")}'`)
+/** Nothing more comes of a purchase in these states, by itself: only keys that the store may have count. */
+const final = sql.raw(`'${finalStates.join("', '")}'`)
 const unitsGranted = sql`coalesce((
   select el.granted from store_order_lines sl
   join entitlements e on e.order_id = sl.order_id
@@ -179,7 +179,7 @@ const unitsGranted = sql`coalesce((
 /** Counts what is bought or under way of the line besides the purchase. @param which a further condition */
 const boughtOf = (which: string) => sql`coalesce((
     select sum(case
-      when o.state in (${over}) then ${leftOf('o')}
+      when o.state in (${final}) then ${leftOf('o')}
       when o.state in ('planned', 'waiting') and o.sends = 0 then 0
       else o.quantity end)
     from purchases o where o.line_id = purchases.line_id and o.id <> purchases.id ${sql.raw(which)}

@@ -504,6 +504,25 @@ describe('units that are planned and not granted any more, because they went and
     expect({ steps, notices }).toEqual({ steps: [], notices: [{ notice: 'ask', line: 'a', units: 1 }] })
   })
 
+  test('are asked of a person also where another unit of the line has ended by itself', () => {
+    const { steps, notices } = settledOf(partsOf(part('failed'), part('fulfilled'), part('planned')), {
+      units: 2,
+      granted: 1,
+    })
+    expect(steps).toEqual([{ step: 'shop_ends', id: 'p3', by: 'units', rest: 0 }])
+    expect(notices).toEqual([{ notice: 'ask', line: 'a', units: 1 }])
+  })
+
+  test('are planned no more beside a key that stayed here and is released', () => {
+    const parts = partsOf(part('accepted', { quantity: 2, surplus: 1 }), part('planned', { quantity: 2 }))
+    const { steps, notices } = settledOf(parts, { units: 4, granted: 2 })
+    expect(steps).toEqual([
+      { step: 'shop_ends', id: 'p2', by: 'units', rest: 0 },
+      { step: 'shop_limits', id: 'p1', surplus: 0 },
+    ])
+    expect(notices).toEqual([{ notice: 'ask', line: 'a', units: 2 }])
+  })
+
   test.each(live.filter((state) => state !== 'planned' && state !== 'waiting'))(
     'stay as they are where they are %s: they are, or may be, bought',
     (state) => {

@@ -1,6 +1,7 @@
 /** Several changes of an order that one reading of its shop shows together. */
 import { describe, expect, test } from 'vitest'
 import { retryPurchase } from '../../src/ordering/actions.ts'
+import { decidePurchase } from '../../src/ordering/decide.ts'
 import { shopifyThatChanges, wooCommerceThatChanges } from '../support/changing-shop.ts'
 
 const MINUTE = 60_000
@@ -115,4 +116,24 @@ test('a tag is followed also where a person had tried again before it, and that 
   shop.shop.tag(reference, 'quayside-retry')
   await shop.pass(5 * MINUTE)
   expect(charges()).toBe(3)
+})
+
+test('a unit that was added is bought where one was given up for a key that did not come, and is refunded', async () => {
+  const shop = await shopifyThatChanges()
+  shop.sandbox.faults.add({ fault: 'partial-keys', first: 1, status: 'completed', delayMs: 20 * 60 * MINUTE })
+  const reference = shop.buys(2)
+  await shop.pass(80 * MINUTE)
+  const purchases = async () => shop.purchases((await shop.orderOf(reference))?.id ?? '')
+  const [short] = await purchases()
+  expect(short).toMatchObject({ state: 'review', note: expect.stringContaining('only 1 of 2 keys came') })
+  const why = { actor: 'test', reason: 'the other one will not come' }
+  await decidePurchase(shop.ordering, short?.id ?? '', { type: 'hand_over' }, why)
+  await shop.pass(5 * MINUTE)
+  shop.sandbox.faults.add({ fault: 'out-of-stock', times: 2 })
+  shop.raises(reference, 0, 3)
+  await shop.pass(3 * MINUTE)
+  shop.refundsUnits(reference, 0, 1)
+  await shop.pass(60 * MINUTE)
+  expect((await purchases()).at(-1)).toMatchObject({ state: 'fulfilled', quantity: 1 })
+  expect(shop.keysIn(reference)).toHaveLength(2)
 })
