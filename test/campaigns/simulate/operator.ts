@@ -11,7 +11,7 @@ import { type Decision, decidePurchase } from '../../../src/ordering/decide.ts'
 import { takeByHand } from '../../../src/ordering/shop-orders.ts'
 import { first } from '../../../src/storage/database.ts'
 import { listDiscrepancies } from '../../../src/storage/discrepancies.ts'
-import { attemptsOf } from '../../../src/storage/evidence.ts'
+import { attemptsOf, transitionsOf } from '../../../src/storage/evidence.ts'
 import { currentFreeze } from '../../../src/storage/freezes.ts'
 import { listOutbox, redeliverEffect } from '../../../src/storage/outbox.ts'
 import { type Purchase, purchaseById, purchasesBySupplierOrder } from '../../../src/storage/purchases.ts'
@@ -211,7 +211,8 @@ export function createOperator(world: World, temper: Temper) {
     const loaded = await load(ordering, purchase.id)
     if (!loaded) return
     const orders = ordersOf(loaded, await ordering.db.query(attemptsOf([purchase.id])))
-    const options = optionsFor(loaded, orders)
+    const history = await ordering.db.query(transitionsOf([purchase.id]))
+    const options = optionsFor(loaded, orders, new Set(history.map(({ row }) => row)))
     // What is refused is answered otherwise at once: the reason of the refusal is on the screen.
     for (let tries = 0; tries < options.length; tries += 1) {
       if (await decides(process, purchase, orders, options[times(purchase.id) % options.length] as Decision)) return
@@ -239,7 +240,7 @@ export function createOperator(world: World, temper: Temper) {
   }
 
   /** What a careful person would do with what is shown, the best first. */
-  function optionsFor(loaded: Loaded, orders: readonly string[]): Decision[] {
+  function optionsFor(loaded: Loaded, orders: readonly string[], history: ReadonlySet<string>): Decision[] {
     const { purchase } = loaded
     // The order that it has is not adopted once more while it is waited for, or when it gave too few keys: that would change nothing.
     const isKnown = purchase.state === 'accepted' || purchase.note?.includes('keys came')
@@ -256,7 +257,7 @@ export function createOperator(world: World, temper: Temper) {
     const both = chance.odds(0.5) ? [close, again] : [again, close]
     // The evidence says that the store has one of its keys for another line: an operator does not hand that over again, unless all
     // keys of this one are there before.
-    if (purchase.note?.includes('on another line')) return refusalOf(loaded, 'close') ? [handOver] : both
+    if (history.has('key_seen_elsewhere')) return refusalOf(loaded, 'close') ? [handOver] : both
     if (purchase.cancelRequestedAt !== null && chance.odds(0.5)) return [close, handOver]
     // Nothing is handed over in a shop that has the order as cancelled, or that has other keys for all units of the line.
     const isCancelled = world.shop?.facts.now(orderOf(purchase.externalOrderId))?.standing === 'cancelled'
