@@ -322,7 +322,9 @@ function settleLine(
   { wanted, granted, replaced, hasExpired }: { wanted: number; granted: number; replaced: number; hasExpired: boolean },
 ): void {
   const { standing } = order
-  const own = all.filter(({ isDecided }) => !isDecided).sort((a, b) => b.part - a.part)
+  const newest = all.toSorted((a, b) => b.part - a.part)
+  const own = newest.filter(({ isDecided }) => !isDecided)
+  const lending = newest.filter((part) => !part.isDecided || lends(part))
   const planned = sum(all, (part) => part.leftBefore + (isKeptForPerson(part) ? part.quantity : plannedOf(part)))
   // A key that was replaced is of no use to the customer, also when the order is cancelled.
   const gone = sum(own, (part) => part.left + part.leftBefore) - Math.max(wanted, replaced)
@@ -331,18 +333,20 @@ function settleLine(
     for (const part of own) takeBack(order, part, wanted > 0 || standing === 'cancelled' ? 'standing' : 'units')
     return
   }
-  const back = standing === 'paid' ? exchanged(own, planned - wanted) : 0
-  const over = Math.max(0, planned - wanted)
-  const lent = Math.min(Math.max(0, wanted - planned), keptOf(own))
+  const unsent = sum(own.filter(isBeforeSending), ({ quantity }) => quantity)
+  const kept = sum(lending, (part) => (isBeforeSending(part) || isOver(part.state) ? 0 : part.surplus))
+  const [over, lack] = [Math.max(0, planned - wanted), Math.max(0, wanted - planned)]
+  // So many units need not be bought, because keys that were kept here can be delivered instead.
+  const back = standing === 'paid' ? Math.max(0, Math.min(unsent - over, kept - lack)) : 0
   // Without a decision of a person no commit sends units that are planned and not granted any more: they went and came back.
-  const ungranted = Math.max(0, Math.min(planned + lent - granted, unsentOf(own) - back) - over)
+  const ungranted = Math.max(0, Math.min(planned + Math.min(lack, kept) - granted, unsent - back) - over)
   lessen(order, line, own, back + over + ungranted)
   if (standing === 'paid') {
     const stays = planned - over - ungranted
     const missing = Math.max(0, wanted - stays) + back
     const free = granted - stays + back - sum(all, closedOf)
     const short = sum(all, (part) => (part.state === 'fulfilled' ? endedOf(part) : 0))
-    more(order, line, own, { missing, free, ended: sum(all, endedOf), short, ungranted })
+    more(order, line, { own, lending }, { missing, free, ended: sum(all, endedOf), short, ungranted })
   }
   for (const part of own) stand(order, part)
   // Purchases that a person decided on are left alone, but if the shop refused their keys, the hand-over goes on after payment.
@@ -406,12 +410,12 @@ function lessen(order: Settling, line: string, own: readonly PlannedPart[], exce
 function more(
   order: Settling,
   line: string,
-  own: readonly PlannedPart[],
+  { own, lending }: Record<'own' | 'lending', readonly PlannedPart[]>,
   { missing, free, ended, short, ungranted }: Record<'missing' | 'free' | 'ended' | 'short' | 'ungranted', number>,
 ): void {
   let lacking = missing
   let open = free
-  for (const part of own) {
+  for (const part of lending) {
     const units = isOver(part.state) ? 0 : Math.min(lacking, part.surplus)
     if (units === 0) continue
     lacking -= units
@@ -465,10 +469,6 @@ function stand(order: Settling, part: PlannedPart): void {
   if (!isReview && !isLeaving && part.holdReason !== reason) push(order, part, { step: 'shop_holds', id, reason })
 }
 
-const keptOf = (own: readonly PlannedPart[]): number =>
-  sum(own, (part) => (isBeforeSending(part) || isOver(part.state) ? 0 : part.surplus))
-const unsentOf = (own: readonly PlannedPart[]): number => sum(own.filter(isBeforeSending), ({ quantity }) => quantity)
-
 const isBeforeSending = ({ state, isMaybeCharged }: PlannedPart): boolean =>
   (state === 'planned' || state === 'waiting') && !isMaybeCharged
 
@@ -486,10 +486,8 @@ const isKeptForPerson = ({ state, isDecided, hasKeys }: PlannedPart): boolean =>
 export const plannedOf = (part: Pick<PlannedPart, 'state' | 'quantity' | 'surplus' | 'left'>): number =>
   finalStates.includes(part.state) ? part.left : Math.max(part.quantity - part.surplus, part.left)
 
-/** How many units need not be bought, because keys that were kept here can be delivered instead. */
-function exchanged(own: readonly PlannedPart[], excess: number): number {
-  return Math.max(0, Math.min(unsentOf(own) - Math.max(0, excess), keptOf(own) - Math.max(0, -excess)))
-}
+/** Where a person has decided, keys that stay here go to units that are added, unless they wait for the person or did not come. */
+const lends = ({ state, hasKeys }: PlannedPart): boolean => state !== 'review' && (state !== 'fulfilled' || hasKeys)
 
 const isTakenBack = ({ state, takenBackBy }: PlannedPart): boolean => state === 'cancelled' && takenBackBy !== null
 

@@ -471,6 +471,16 @@ describe('more units than are planned', () => {
     expect(stepsOf([part('failed', { surplus: 1 })], { units: 2 })).toEqual(grown)
   })
 
+  test('first release the keys that stayed here when a person handed over the others', () => {
+    const shown = { quantity: 3, surplus: 1, left: 2, isDecided: true }
+    const lends = { step: 'shop_limits', id: 'p1', surplus: 0 }
+    expect(stepsOf([part('fulfilled', shown)], { units: 3 })).toEqual([lends])
+    expect(stepsOf([part('completed', { ...shown, left: 0 })], { units: 3 })).toEqual([lends])
+    const grows = [{ step: 'grow', line: 'a', units: 1 }]
+    expect(stepsOf([part('review', { ...shown, hasKeys: false })], { units: 3 })).toEqual(grows)
+    expect(stepsOf([part('fulfilled', { ...shown, hasKeys: false })], { units: 3 })).toEqual(grows)
+  })
+
   test('first release the keys that stayed here', () => {
     const parts = [part('completed', { quantity: 3, surplus: 2 })]
     expect(stepsOf(parts, { units: 2 })).toEqual([{ step: 'shop_limits', id: 'p1', surplus: 1 }])
@@ -873,7 +883,7 @@ describe('keys of a decided purchase that its shop refused while the order was n
   })
 
   test('stay here where no unit of it is ordered any more', () => {
-    expect(stepsOf([{ ...refused, surplus: 2 }], { units: 2, granted: 0 })).toEqual([])
+    expect(stepsOf([{ ...refused, surplus: 2 }], { units: 1 })).toEqual([])
   })
 
   test('wait for the person who decides where it is in review', () => {

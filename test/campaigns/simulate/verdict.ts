@@ -57,7 +57,7 @@ export function verdictOf(witnesses: Witnesses): Verdict {
   broken.push(...store.broken, ...cancelledKeys(witnesses), ...brokenCallbacks(witnesses, given.givenUp))
   broken.push(
     ...plannedTwice(world),
-    ...wishedTooOften(world),
+    ...wishedTooOften(world, operator),
     ...operator.groundless,
     ...unreportedChargesIn(standing, ordersReported(witnesses)),
   )
@@ -200,12 +200,16 @@ const givesUp = ({ type, writesOff, adopts }: Decided, orderId: string): boolean
   type === 'retry' ? writesOff : adopts !== orderId
 
 /** Parts that were planned more often for a wish of the merchant than there were wishes. */
-function wishedTooOften({ host, shop, restoredAt }: World): string[] {
+function wishedTooOften({ host, shop, restoredAt }: World, { said }: Pick<Operator, 'said'>): string[] {
   if (!shop) return []
   // A restore may take out what was planned for a wish, and with it that the wish was followed.
   const more = restoredAt === undefined ? 0 : 1
+  // What was taken back comes again where a person takes it, also where its order is found after that.
+  const taken = (order: string) => said.filter(({ reference }) => reference === order).length
   const planned = host.connection().prepare<[], { reference: string; times: number }>(WISHED).all()
-  const tooOften = planned.filter(({ reference, times }) => times > shop.wishes(orderOf(reference)) + more)
+  const tooOften = planned.filter(
+    ({ reference, times }) => times > shop.wishes(orderOf(reference)) + taken(orderOf(reference)) + more,
+  )
   return tooOften.map(
     ({ reference, times }) =>
       `${partOf(reference)}: planned ${times} times for ${shop.wishes(orderOf(reference))} wishes`,
