@@ -240,6 +240,8 @@ export interface PlannedPart {
   isDecided: boolean
   /** A person has closed the part, or decided on it in another way. The merchant's request to try again does not reopen it. */
   isClosed: boolean
+  /** A person takes units of its line just now, and the part was taken back: it is planned again, whatever else has ended. */
+  isWanted: boolean
   /** A worker holds the purchase: it is settled when the worker has finished. */
   isLeased: boolean
   /** The part replaces a key that does not work. It comes on top of the units of the line, and the replaced key goes on counting. */
@@ -324,7 +326,7 @@ function settleLine(
   const { standing } = order
   const newest = all.toSorted((a, b) => b.part - a.part)
   const own = newest.filter(({ isDecided }) => !isDecided)
-  const lending = newest.filter((part) => !part.isDecided || lends(part))
+  const lending = newest.filter(lends)
   const planned = sum(all, (part) => part.leftBefore + (isKeptForPerson(part) ? part.quantity : plannedOf(part)))
   // A key that was replaced is of no use to the customer, also when the order is cancelled.
   const gone = sum(own, (part) => part.left + part.leftBefore) - Math.max(wanted, replaced)
@@ -431,7 +433,7 @@ function more(
   const kept = ended - sum(tried, endedOf)
   for (const part of tried.toReversed()) {
     const wanted = Math.min(part.quantity - part.left, open - short)
-    const quantity = Math.max(0, isTakenBack(part) ? Math.min(wanted, open - kept) : wanted)
+    const quantity = Math.max(0, isTakenBack(part) && !part.isWanted ? Math.min(wanted, open - kept) : wanted)
     if (wanted > quantity) order.notices.push({ notice: 'ask', line, units: wanted - quantity })
     if (quantity === 0) continue
     lacking -= quantity
@@ -486,8 +488,9 @@ const isKeptForPerson = ({ state, isDecided, hasKeys }: PlannedPart): boolean =>
 export const plannedOf = (part: Pick<PlannedPart, 'state' | 'quantity' | 'surplus' | 'left'>): number =>
   finalStates.includes(part.state) ? part.left : Math.max(part.quantity - part.surplus, part.left)
 
-/** Where a person has decided, keys that stay here go to units that are added, unless they wait for the person or did not come. */
-const lends = ({ state, hasKeys }: PlannedPart): boolean => state !== 'review' && (state !== 'fulfilled' || hasKeys)
+/** A person has some keys of it wait, or handed over fewer keys than were bought: no key of it goes to another unit. */
+const lends = ({ state, isDecided, hasKeys }: PlannedPart): boolean =>
+  state === 'review' ? !isDecided : hasKeys || (state !== 'completed' && state !== 'fulfilled')
 
 const isTakenBack = ({ state, takenBackBy }: PlannedPart): boolean => state === 'cancelled' && takenBackBy !== null
 

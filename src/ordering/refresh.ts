@@ -238,17 +238,18 @@ async function notFound(ordering: Ordering, purchase: Purchase, scan: Scan): Pro
   await reschedule(ordering, purchase, set, begunAt + Math.ceil(verdict.waitMs))
 }
 
-/** The wait of a purchase proven absent, while orders are reattached. If the process ends then, nothing shortens this wait. */
-const REATTACHING_MS = 60_000
+/** The wait of a purchase proven absent, while orders are reattached or compared. If the process ends then, nothing shortens this wait. */
+const AGAIN_MS = 60_000
 
 async function provenAbsent(ordering: Ordering, purchase: Purchase, begunAt: number): Promise<void> {
   // The part may have been bought as a later generation, which shows only once the orders are reattached.
   if (await isReattaching(ordering.db))
-    return reschedule(ordering, purchase, { scannedAt: begunAt }, begunAt + REATTACHING_MS)
+    return reschedule(ordering, purchase, { scannedAt: begunAt }, begunAt + AGAIN_MS)
   const frozen = (await currentFreeze(ordering.db)) !== undefined
   const order = await first(ordering.db, entitledNow(purchase.id))
   // An order that changed is compared with its purchases within moments, which may make room.
-  if (order?.isSettled === 0) return reschedule(ordering, purchase, { scannedAt: begunAt }, begunAt + 10_000)
+  if (order?.isSettled === 0 && purchase.cancelRequestedAt === null)
+    return reschedule(ordering, purchase, { scannedAt: begunAt }, begunAt + AGAIN_MS)
   const hasRoom = !order || Boolean(order.isWithin || order.isDecided)
   const input: PurchaseInput = { type: 'absent', frozen, keyless: isKeyless(ordering, purchase), hasRoom }
   const repeats = !frozen && purchase.cancelRequestedAt === null

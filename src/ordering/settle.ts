@@ -158,8 +158,8 @@ function partOf(
   const left = (one: Purchase) => keysOf.get(one.id)?.left ?? 0
   const { state, decidedRevision, takenBackBy } = newest
   const line = lineOf.get(newest.lineId)?.line ?? ''
-  const isTaken =
-    state === 'cancelled' && decidedRevision !== null && takenBackBy !== null && (now.takes?.(line) ?? false)
+  const isWanted = state === 'cancelled' && takenBackBy !== null && (now.takes?.(line) ?? false)
+  const isTaken = isWanted && decidedRevision !== null
   return {
     ...newest,
     line,
@@ -174,6 +174,7 @@ function partOf(
     hasKeys: (keysOf.get(newest.id)?.stored ?? 0) >= newest.quantity,
     isDecided: !isTaken && decidedRevision !== null && decidedRevision === now.decidedAt,
     isClosed: !isTaken && ((state === 'cancelled' && decidedRevision !== null) || now.order.cancelRequestedAt !== null),
+    isWanted,
     isLeased: state === 'sending' || (newest.leaseUntil ?? 0) > at,
     isReplacement: newest.claim !== null,
   }

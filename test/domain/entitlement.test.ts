@@ -389,6 +389,7 @@ const part = (state: PurchaseState, differs: Partial<PlannedPart> = {}): Planned
     plannedRevision: 1,
     isDecided: false,
     isClosed: false,
+    isWanted: false,
     isLeased: state === 'sending',
     isReplacement: false,
     ...differs,
@@ -477,6 +478,11 @@ describe('more units than are planned', () => {
     expect(stepsOf([part('fulfilled', shown)], { units: 3 })).toEqual([lends])
     expect(stepsOf([part('completed', { ...shown, left: 0 })], { units: 3 })).toEqual([lends])
     const grows = [{ step: 'grow', line: 'a', units: 1 }]
+    // A person handed over fewer keys than were bought: the key that stayed here did not come.
+    for (const isDecided of [true, false]) {
+      const short = part('completed', { ...shown, left: 1, waiting: 1, hasKeys: false, isDecided })
+      expect(stepsOf([short], { units: 3 })).toEqual(grows)
+    }
     expect(stepsOf([part('review', { ...shown, hasKeys: false })], { units: 3 })).toEqual(grows)
     expect(stepsOf([part('fulfilled', { ...shown, hasKeys: false })], { units: 3 })).toEqual(grows)
   })
@@ -521,6 +527,15 @@ describe('units that are planned and not granted any more, because they went and
     })
     expect(steps).toEqual([{ step: 'shop_ends', id: 'p3', by: 'units', rest: 0 }])
     expect(notices).toEqual([{ notice: 'ask', line: 'a', units: 1 }])
+  })
+
+  test('are planned again once a person takes them, whatever else of the line has ended', () => {
+    const ended = part('cancelled', { takenBackBy: 'units', isCancelled: true, isWanted: true })
+    const parts = partsOf(part('failed'), part('fulfilled'), ended)
+    expect(settledOf(parts, { units: 2 })).toMatchObject({
+      steps: [{ step: 'again', id: 'p3', quantity: 1 }],
+      notices: [],
+    })
   })
 
   test('are planned no more beside a key that stayed here and is released', () => {

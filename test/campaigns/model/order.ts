@@ -245,6 +245,7 @@ function partOf(state: State, generation: Generation): PlannedPart {
     isDecided: purchase.decided,
     isClosed: purchase.state === 'cancelled' && purchase.closed,
     isLeased: purchase.state === 'sending' || purchase.lease > 0,
+    isWanted: false,
     isReplacement: state.place.replaced > 0,
   }
 }
@@ -272,6 +273,7 @@ const elsewhereOf = ({ elsewhere }: Place): PlannedPart => ({
   isDecided: false,
   isClosed: false,
   isLeased: false,
+  isWanted: false,
   isReplacement: false,
 })
 

@@ -28,6 +28,7 @@ export const planned = (part: number, quantity: number, plannedRevision: number)
   isDecided: false,
   isClosed: false,
   isLeased: false,
+  isWanted: false,
   isReplacement: false,
 })
 

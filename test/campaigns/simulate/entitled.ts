@@ -10,7 +10,7 @@
  *
  * Left out is what a person had decided on this part, or had said of the order, since the shop last took something away, what was bought within two minutes
  * of a jump of the clock, and the rest of a delivery of which the shop has a part already. So are keys of a part that a person had
- * bought again, where a restore took their delivery out of the database: the other parts of the line are bought beside the new ones.
+ * bought again or has closed, where a restore took their delivery out of the database: other parts of the line are bought beside them.
  * Units of an order that the supplier's list showed too late for a restore are excused apart, see `unlisted.ts`.
  */
 import type Connection from 'better-sqlite3'
@@ -149,10 +149,8 @@ export function watchEntitled(world: World, watch: Watch, unlisted: Unlisted): E
       const lost = (reference: string, at: number) =>
         decided.some((one) => isOn(one, reference, at) && ENDED.has(one.type)) ||
         [...claimed].some((id) => supplier.world.orders.get(id)?.externalOrderId === reference)
-      const left = ({ reference, units, inShop, forgotten }: Units, at: number) => {
-        if (!lost(reference, at)) return units
-        return decided.some((one) => isOn(one, reference, at) && one.writesOff) ? inShop - forgotten : inShop
-      }
+      const left = ({ reference, units, inShop, forgotten }: Units, at: number) =>
+        lost(reference, at) ? inShop - forgotten : units
       const beyond = new Set<string>(stored(replacements.lines))
       const excused = new Map<string, string>()
       for (const { reference, at, units } of bought) {
