@@ -466,8 +466,8 @@ export const mistakes: readonly Mistake[] = [
     edits: [
       {
         file: 'domain/entitlement.ts',
-        find: 'if (planned + back > wanted) lessen(order, line, own, planned + back - wanted)',
-        replace: 'if (planned + back > wanted) void lessen',
+        find: 'lessen(order, line, own, back + over + ungranted)',
+        replace: 'lessen(order, line, own, back + ungranted)',
       },
       {
         file: 'storage/entitlements.ts',

@@ -17,6 +17,8 @@ export interface Unlisted {
   /** Those of a line that nothing could know of at an instant; epoch milliseconds. */
   ofLine: (line: string, at: number) => SupplierOrder[]
   ofPart: (part: string, at: number) => SupplierOrder[]
+  /** An order that the supplier's list showed too late for a restore, whatever has shown it since. */
+  missed: (orderId: string) => SupplierOrder | undefined
 }
 
 export function watchUnlisted({ dialect, supplier, host, restored, road, log, timeline }: World): Unlisted {
@@ -41,19 +43,24 @@ export function watchUnlisted({ dialect, supplier, host, restored, road, log, ti
     ended: () => {},
   })
 
-  const unknownAt = (at: number): SupplierOrder[] => {
+  const missed = (): SupplierOrder[] => {
     const since = reattachedAt
-    if (since === undefined || at < since) return []
+    if (since === undefined) return []
     return supplier.world.orders.known(1_000).filter(({ externalOrderId, createdAt, hiddenUntil }) => {
       const isLate = hiddenUntil > createdAt + dialect.listLagSeconds * 1_000
       const isMissed = createdAt < since && hiddenUntil > since
-      const mayBeSeen = isFiltered ? hiddenUntil <= at : readAt.some((read) => read >= hiddenUntil && read < at)
-      return isOurs(externalOrderId) && !sent.has(externalOrderId) && isLate && isMissed && !mayBeSeen
+      return isOurs(externalOrderId) && !sent.has(externalOrderId) && isLate && isMissed
     })
   }
+  const unknownAt = (at: number): SupplierOrder[] =>
+    missed().filter(({ hiddenUntil }) => {
+      const mayBeSeen = isFiltered ? hiddenUntil <= at : readAt.some((read) => read >= hiddenUntil && read < at)
+      return at >= (reattachedAt ?? at) && !mayBeSeen
+    })
   return {
     ofLine: (line, at) => unknownAt(at).filter((order) => lineOf(order.externalOrderId ?? '') === line),
     ofPart: (part, at) => unknownAt(at).filter((order) => partOf(order.externalOrderId ?? '') === part),
+    missed: (orderId) => missed().find(({ id }) => id === orderId),
   }
 }
 

@@ -75,6 +75,7 @@ async function partOf({ quantity, store, isFiltered }: { quantity: number; store
   }
   return {
     world,
+    unlisted: witnesses.unlisted,
     decided,
     claimed,
     /** The supplier runs an order for this generation, charges it and issues its keys. */
@@ -385,6 +386,18 @@ describe('a second charge of a part', () => {
 })
 
 describe('a charge whose purchase a restore took out of the database', () => {
+  test('is excused where the list showed its order too late for the restore, once it is on record', async () => {
+    const { world, unlisted, charge, verdict } = await partOf({ quantity: 1 })
+    const [late, listed] = [charge(1), charge(2, 'another key', reference(1).replace('.1.1.1', '.2.1.1'))]
+    unlisted.missed = (id) => (id === late.id ? late : undefined)
+    expect(verdict().orphanCharges).toBe(2)
+    for (const { id } of [late, listed]) {
+      const record = "insert into discrepancies values (?, 'orphan', ?, ?, null, '', 0)"
+      world.host.connection().prepare(record).run(`d-${id}`, id, id)
+    }
+    expect(verdict()).toMatchObject({ orphanCharges: 1, excused: [expect.stringContaining(late.id)] })
+  })
+
   test('is excused where its shop says that a part of its money is open, also after a refund, and it is on record', async () => {
     const { world, charge, verdict } = await partOf({ quantity: 1, store: 'shopify' })
     const { shop, host, supplier } = world
@@ -458,7 +471,7 @@ describe('units that are bought beyond what the customer has paid for', () => {
     const placesOf = (one: string) => (writes.some(({ body }) => body === one) ? [line] : [])
     const world: World = { ...played, shop: { ...shop, writes, placesOf }, restoredAt: key.restoredAt }
     const watch = { clockMovedAt: () => Number.NEGATIVE_INFINITY } as Watch
-    const { judge } = watchEntitled(world, watch, { ofLine: () => [], ofPart: () => [] })
+    const { judge } = watchEntitled(world, watch, { ofLine: () => [], ofPart: () => [], missed: () => undefined })
     const decided: Decided[] = []
     const insert = (part: string, state: string) =>
       host

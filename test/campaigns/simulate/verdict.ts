@@ -44,7 +44,7 @@ export interface Witnesses {
 }
 
 export function verdictOf(witnesses: Witnesses): Verdict {
-  const { world, operator, watch, entitled } = witnesses
+  const { world, operator, watch, entitled, unlisted } = witnesses
   const report = world.supplier.world.report()
   const standing = standingCharges(world, operator)
   const broken = [...watch.broken, ...overspent(witnesses)]
@@ -75,13 +75,19 @@ export function verdictOf(witnesses: Witnesses): Verdict {
       !isSurplus(witnesses, store, charge),
   )
   const { beyond, excused } = entitled.judge(operator)
+  // What a restore could not know of is on record as an orphan: people learn of it as soon as the list shows it.
+  const late = lost.filter(({ orderId }) => unlisted.missed(orderId) && ordersReported(witnesses).has(orderId))
+  for (const { externalOrderId, orderId } of late) {
+    excused.set(externalOrderId, `${externalOrderId}: the list showed its order ${orderId} too late for a restore`)
+  }
   const doubled = doubleCharges(standing, witnesses, excused)
   for (const text of excused.values()) world.log.add('verdict', 'excused', { text })
   for (const text of beyond) world.log.add('verdict', 'beyond entitlement', { text })
-  for (const { externalOrderId, orderId } of lost) world.log.add('verdict', 'orphan', { externalOrderId, orderId })
+  const orphaned = lost.filter((one) => !late.includes(one))
+  for (const { externalOrderId, orderId } of orphaned) world.log.add('verdict', 'orphan', { externalOrderId, orderId })
   return {
     doubleCharges: doubled,
-    orphanCharges: lost.length,
+    orphanCharges: orphaned.length,
     lostDeliveries: lostDeliveries(witnesses),
     duplicateFulfilments: store.duplicates + foreign.length,
     beyondEntitlement: beyond.length,
