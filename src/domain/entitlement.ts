@@ -336,7 +336,7 @@ function settleLine(
     return
   }
   const unsent = sum(own.filter(isBeforeSending), ({ quantity }) => quantity)
-  const kept = sum(lending, (part) => (isBeforeSending(part) || isOver(part.state) ? 0 : part.surplus))
+  const kept = sum(lending, (part) => (isBeforeSending(part) ? 0 : part.surplus))
   const [over, lack] = [Math.max(0, planned - wanted), Math.max(0, wanted - planned)]
   // So many units need not be bought, because keys that were kept here can be delivered instead.
   const back = standing === 'paid' ? Math.max(0, Math.min(unsent - over, kept - lack)) : 0
@@ -418,7 +418,7 @@ function more(
   let lacking = missing
   let open = free
   for (const part of lending) {
-    const units = isOver(part.state) ? 0 : Math.min(lacking, part.surplus)
+    const units = Math.min(lacking, part.surplus)
     if (units === 0) continue
     lacking -= units
     open -= units
@@ -488,9 +488,9 @@ const isKeptForPerson = ({ state, isDecided, hasKeys }: PlannedPart): boolean =>
 export const plannedOf = (part: Pick<PlannedPart, 'state' | 'quantity' | 'surplus' | 'left'>): number =>
   finalStates.includes(part.state) ? part.left : Math.max(part.quantity - part.surplus, part.left)
 
-/** A person has some keys of it wait, or handed over fewer keys than were bought: no key of it goes to another unit. */
+/** Keys that stay here go to other units, unless a person has them wait, or a person handed over fewer keys than were bought. */
 const lends = ({ state, isDecided, hasKeys }: PlannedPart): boolean =>
-  state === 'review' ? !isDecided : hasKeys || (state !== 'completed' && state !== 'fulfilled')
+  !isOver(state) && (state === 'review' ? !isDecided : hasKeys || (state !== 'completed' && state !== 'fulfilled'))
 
 const isTakenBack = ({ state, takenBackBy }: PlannedPart): boolean => state === 'cancelled' && takenBackBy !== null
 

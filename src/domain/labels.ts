@@ -593,7 +593,7 @@ export const alertWords = {
   cancelled_before_hand_over: 'cancelled before its keys left',
   taken_back_before_hand_over: 'taken back before its keys left',
   found_after_the_end: 'order found after the end',
-  absent_and_fewer: 'not bought, and fewer units to be bought',
+  absent_and_fewer: 'not bought, and fewer units left to buy',
   poisoned: 'the same error again and again',
   supplier_unreachable: 'supplier unreachable',
   unauthorized: 'API key refused',

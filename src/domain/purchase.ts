@@ -172,8 +172,8 @@ export type PurchaseInput =
   | { type: 'named_read'; order: FoundOrder }
   /**
    * Two valid scans, late enough and far enough apart, did not find the order. `keyless`: the supplier was given no idempotency
-   * key, so nothing but this proof would keep a repeat from buying twice. `hasRoom` is false where the line has fewer units to
-   * be bought than the request asks for, beside its other purchases, and no person decided otherwise; default: true.
+   * key, so nothing but this proof would keep a repeat from buying twice. `hasRoom`: beside its other purchases, the line has
+   * as many units to buy as the request asks for, or a person wants it all the same. Default: true.
    */
   | { type: 'absent'; frozen: boolean; keyless?: boolean; hasRoom?: boolean }
   /** GET /orders/{id}: the current order. `keys` counts its keys, `newKeys` those that are not stored yet. */

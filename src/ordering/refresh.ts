@@ -238,29 +238,28 @@ async function notFound(ordering: Ordering, purchase: Purchase, scan: Scan): Pro
   await reschedule(ordering, purchase, set, begunAt + Math.ceil(verdict.waitMs))
 }
 
-/** The wait of a purchase proven absent, while orders are reattached or compared. If the process ends then, nothing shortens this wait. */
-const AGAIN_MS = 60_000
+/** The wait of a purchase proven absent, while orders are reattached or compared. Nothing shortens it if the process ends then. */
+const ABSENT_AGAIN_MS = 60_000
 
 async function provenAbsent(ordering: Ordering, purchase: Purchase, begunAt: number): Promise<void> {
+  const later = (at?: number) => reschedule(ordering, purchase, { scannedAt: begunAt }, at)
   // The part may have been bought as a later generation, which shows only once the orders are reattached.
-  if (await isReattaching(ordering.db))
-    return reschedule(ordering, purchase, { scannedAt: begunAt }, begunAt + AGAIN_MS)
+  if (await isReattaching(ordering.db)) return later(begunAt + ABSENT_AGAIN_MS)
   const frozen = (await currentFreeze(ordering.db)) !== undefined
   const order = await first(ordering.db, entitledNow(purchase.id))
   // An order that changed is compared with its purchases within moments, which may make room.
-  if (order?.isSettled === 0 && purchase.cancelRequestedAt === null)
-    return reschedule(ordering, purchase, { scannedAt: begunAt }, begunAt + AGAIN_MS)
+  if (order?.isSettled === 0 && purchase.cancelRequestedAt === null) return later(begunAt + ABSENT_AGAIN_MS)
   const hasRoom = !order || Boolean(order.isWithin || order.isDecided)
   const input: PurchaseInput = { type: 'absent', frozen, keyless: isKeyless(ordering, purchase), hasRoom }
   const repeats = !frozen && purchase.cancelRequestedAt === null
-  if (repeats && !mayRepeat(ordering)) return reschedule(ordering, purchase, { scannedAt: begunAt }, begunAt + 10_000)
-  if (repeats && (await boughtBefore(ordering, purchase))) return reschedule(ordering, purchase, { scannedAt: begunAt })
+  if (repeats && !mayRepeat(ordering)) return later(begunAt + 10_000)
+  if (repeats && (await boughtBefore(ordering, purchase))) return later()
   // The proof holds for the row as it was scanned. A request that was sent since then makes the proof void.
   const loaded = await load(ordering, purchase.id, false)
   const isAsScanned = loaded?.purchase.version === purchase.version
   const send = isAsScanned ? await prepareSend(ordering, loaded, input) : undefined
   if (send) return send()
-  await reschedule(ordering, purchase, { scannedAt: begunAt })
+  await later()
 }
 
 /* Without deliveries, one page of the supplier's list shows many orders at once. */

@@ -191,7 +191,7 @@ export function watchEntitled(world: World, watch: Watch, unlisted: Unlisted): E
     const facts = (shop as SimShop).facts.between(order, from, to)
     const units = facts.map((fact) => {
       const isHeld = isDelivery && fact.mayShip?.get(line) === 0
-      return Math.min(unitsOf(fact, line), isHeld ? (fact.shipped?.get(line) ?? 0) : Number.POSITIVE_INFINITY)
+      return isHeld ? Math.min(unitsOf(fact, line), fact.shipped?.get(line) ?? 0) : unitsOf(fact, line)
     })
     return Math.max(0, ...units)
   }
