@@ -18,7 +18,7 @@ export interface KeyRecord {
   broken: string[]
 }
 
-/** @param givenUp keys of purchases that the operator wrote off or claimed the money of */
+/** @param givenUp keys of purchases that the operator wrote off, claimed the money of, or closed after a restore */
 export function shopRecord(
   { log, restoredAt = 0 }: World,
   shop: SimShop,
@@ -39,7 +39,7 @@ export function shopRecord(
       log.add('verdict', 'key twice', { key, places, mails: mails.map(({ kind, at }) => [kind, at]) })
     }
     const first = shop.writes.find(({ body }) => body.includes(key))
-    // A hand-over that a restore took out of the database is not known to the operator who buys again.
+    // A hand-over that a restore took out of the database is not known to the operator who buys again or closes.
     if (!givenUp.has(key) || (first?.at ?? 0) > restoredAt) perLine.set(place, (perLine.get(place) ?? 0) + 1)
   }
   const ofLine = Map.groupBy(linesOfKeys(issued), ([, line]) => line)

@@ -219,6 +219,22 @@ describe('the verdict of a seed', () => {
     world.restoredAt = 20
     expect(tooMany()).toEqual([])
   })
+
+  test('allows the keys of a purchase that was closed only where a restore had forgotten their hand-over by then', async () => {
+    const { world, decided, charge, handOver, verdict } = await partOf({ quantity: 2 })
+    charge(2)
+    handOver(2, { at: 10 })
+    charge(1)
+    handOver(1, { at: 30 })
+    const tooMany = () => verdict().broken.filter((text) => text.includes('keys for a quantity'))
+    const close: Decided = { type: 'close', reference: reference(2), at: 15, orders: [], writesOff: false }
+    decided.push(close)
+    expect(tooMany()).toHaveLength(1)
+    world.restoredAt = 20
+    expect(tooMany()).toHaveLength(1)
+    close.at = 25
+    expect(tooMany()).toEqual([])
+  })
 })
 
 describe('a second charge after a restore', () => {

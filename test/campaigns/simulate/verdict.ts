@@ -227,9 +227,17 @@ const WISHED = `select min(external_order_id) as reference, count(*) as times
   from purchases join transitions on transitions.purchase_id = purchases.id
   where transitions.row = 'planned_again' and taken_back_by is null group by line_id, part`
 
-/** Keys of purchases that the operator wrote off, or claimed the money of. */
+/** Keys of purchases that the operator wrote off, claimed the money of, or closed after a restore. */
 const keysGivenUp = ({ world, operator }: Witnesses, issued: Record<string, string[]>): ReadonlySet<string> =>
-  new Set([...writtenOffBy(operator), ...claimedBy(world, operator)].flatMap((reference) => issued[reference] ?? []))
+  new Set(
+    [...writtenOffBy(operator), ...claimedBy(world, operator), ...closedAfterRestore(world, operator)].flatMap(
+      (reference) => issued[reference] ?? [],
+    ),
+  )
+
+/** External references of the generations that the operator closed while their delivery may be forgotten. */
+const closedAfterRestore = ({ restoredAt = Infinity }: World, { decided }: Operator): string[] =>
+  decided.filter(({ type, at }) => type === 'close' && at > restoredAt).map(({ reference }) => reference)
 
 function storeRecord(
   { world, customers, operator }: Witnesses,
@@ -246,8 +254,8 @@ function storeRecord(
       // After a restore a callback may come again under another id: the same keys for the same line.
       const again = world.restoredAt !== undefined && at > world.restoredAt && keys.get(key) === line
       if (keys.has(key) && !again) duplicates += 1
-      // Keys of a hand-over that a restore took out of the database are not known to the operator who buys again, or takes
-      // another order for the part and claims the money of this one.
+      // Keys of a hand-over that a restore took out of the database are not known to the operator who buys again, closes the
+      // part, or takes another order for it and claims the money of this one.
       const forgotten = world.restoredAt !== undefined && at <= world.restoredAt && givenUp.has(key)
       if (!keys.has(key) && !forgotten) perLine.set(line, (perLine.get(line) ?? 0) + 1)
       keys.set(key, line)
