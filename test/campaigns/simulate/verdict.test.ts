@@ -119,6 +119,16 @@ async function partOf({ quantity, store, isFiltered }: { quantity: number; store
   }
 }
 
+/** The database has the purchase of a generation, whose keys came. */
+function store({ host }: World, externalOrderId: string): void {
+  host.connection().pragma('foreign_keys = OFF')
+  host.connection().prepare(STORED).run(externalOrderId)
+}
+
+const STORED = `insert into purchases (id, order_id, line_id, part, generation, state, idempotency_key, external_order_id, body,
+    quantity, currency, supplier_product_id, ceiling_minor, deadline_at, created_at, changed_at, sends, first_sent_at)
+  values ('p', 'o', 'l', 1, 1, 'fulfilled', 'k', ?, '', 1, 'EUR', 'x', 1, 1, 1, 1, 1, 1)`
+
 describe('an order of a shop', () => {
   test('is not paid, and no keys of it are waited for, once its whole money went back, also where it does not add up', async () => {
     const { shop, chance, supplier } = await simWorld('woocommerce')
@@ -210,6 +220,7 @@ describe('the verdict of a seed', () => {
     const { world, claimed, charge, handOver, verdict } = await partOf({ quantity: 2 })
     claimed.add(charge(2).id)
     handOver(2, { at: 10 })
+    store(world, reference(2))
     charge(1)
     handOver(1, { at: 30 })
     const tooMany = () => verdict().broken.filter((text) => text.includes('keys for a quantity'))
@@ -224,6 +235,7 @@ describe('the verdict of a seed', () => {
     const { world, decided, charge, handOver, verdict } = await partOf({ quantity: 2 })
     charge(2)
     handOver(2, { at: 10 })
+    store(world, reference(2))
     charge(1)
     handOver(1, { at: 30 })
     const tooMany = () => verdict().broken.filter((text) => text.includes('keys for a quantity'))
@@ -234,6 +246,42 @@ describe('the verdict of a seed', () => {
     expect(tooMany()).toHaveLength(1)
     close.at = 25
     expect(tooMany()).toEqual([])
+  })
+
+  test('allows the keys of a purchase that a restore took out of the database and that no order led back to', async () => {
+    const { world, charge, handOver, verdict } = await partOf({ quantity: 2 })
+    charge(2)
+    handOver(2, { at: 10 })
+    charge(1)
+    handOver(1, { at: 30 })
+    const tooMany = () => verdict().broken.filter((text) => text.includes('keys for a quantity'))
+    expect(tooMany()).toHaveLength(1)
+    world.restoredAt = 20
+    expect(tooMany()).toEqual([])
+    store(world, reference(2))
+    expect(tooMany()).toHaveLength(1)
+  })
+
+  test('allows a charge for a write-off that is made once more because a restore forgot it and what was bought for it', async () => {
+    const { world, decided, charge, verdict } = await partOf({ quantity: 1 })
+    const { timeline } = world
+    const pass = () => timeline.runUntil(timeline.now() + MINUTE)
+    const writeOff = () => decided.push({ ...retryOf(1), at: timeline.now() })
+    charge(1)
+    await pass()
+    writeOff()
+    charge(2)
+    await pass()
+    const restoredAt = timeline.now()
+    await pass()
+    charge(3)
+    expect(verdict().doubleCharges).toBe(1)
+    world.restoredAt = restoredAt
+    expect(verdict().doubleCharges).toBe(1)
+    writeOff()
+    expect(verdict().doubleCharges).toBe(0)
+    charge(4)
+    expect(verdict().doubleCharges).toBe(1)
   })
 })
 
@@ -254,13 +302,12 @@ describe('a second charge after a restore', () => {
     const { listedAfterMs = 10 * MINUTE, isFiltered = true, isRestored = true, isKnown = false } = meanwhile
     const { passesMs = 0, isRead = false } = meanwhile
     const part = await partOf({ quantity: 1, isFiltered })
-    const { supplier, timeline, restored, log, road, host } = part.world
+    const { supplier, timeline, restored, log, road } = part.world
     const match = { externalOrderId: reference(1) }
     supplier.faults.add({ fault: 'list-lag', times: 1, delayMs: listedAfterMs, match })
     const { id } = part.charge(1)
     await timeline.runUntil(timeline.now() + 5 * MINUTE)
-    host.connection().pragma('foreign_keys = OFF')
-    if (isKnown) host.connection().prepare(SENT).run(reference(1))
+    if (isKnown) store(part.world, reference(1))
     if (isRestored) {
       for (const tell of restored) tell()
       log.add('p1', 'sweep.complete', { cause: 'restore' })
@@ -274,9 +321,6 @@ describe('a second charge after a restore', () => {
     part.charge(2)
     return { ...part, id }
   }
-  const SENT = `insert into purchases (id, order_id, line_id, part, generation, state, idempotency_key, external_order_id, body,
-      quantity, currency, supplier_product_id, ceiling_minor, deadline_at, created_at, changed_at, sends, first_sent_at)
-    values ('p', 'o', 'l', 1, 1, 'fulfilled', 'k', ?, '', 1, 'EUR', 'x', 1, 1, 1, 1, 1, 1)`
   const judged = async (meanwhile?: Meanwhile) => {
     const { doubleCharges, excused } = (await boughtAgain(meanwhile)).verdict()
     return { doubleCharges, excused: excused.length }
@@ -329,6 +373,7 @@ describe('a line of which the store has all keys', () => {
     const { world, claimed, charge, handOver, verdict } = await partOf({ quantity: 1 })
     const { id } = charge(1)
     handOver(1, { at: 100, complete: false })
+    store(world, reference(1))
     const incomplete = () => verdict().broken.filter((text) => text.includes('never saw complete'))
     world.restoredAt = 200
     expect(incomplete()).toHaveLength(1)

@@ -132,7 +132,7 @@ const REPORTED = 'select supplier_order_id as id from discrepancies where suppli
 /** @param excused by the purchase, to which those are added that are excused here */
 function doubleCharges(
   standing: Charge[],
-  { world: { log }, operator, unlisted }: Witnesses,
+  { world: { log, restoredAt }, operator, unlisted }: Witnesses,
   excused: Map<string, string>,
 ): number {
   let count = 0
@@ -149,11 +149,24 @@ function doubleCharges(
       repeats.add(late.id)
       excused.set(externalOrderId, excuseOf(externalOrderId, late))
     }
-    if (repeats.size === extra) continue
-    count += extra - repeats.size
+    const unmeant = extra - repeats.size - writtenOffAgain(one.part, ofPart)
+    if (unmeant <= 0) continue
+    count += unmeant
     log.add('verdict', 'double charge', one)
   }
   return count
+
+  /** Generations that a person wrote off once more, because a restore had forgotten it and the charge that followed. */
+  function writtenOffAgain(part: string, ofPart: readonly Charge[]): number {
+    if (restoredAt === undefined) return 0
+    const all = operator.decided.filter(({ reference, writesOff }) => writesOff && partOf(reference) === part)
+    const forgotten = all.filter(
+      ({ reference, at: from }) =>
+        ofPart.some(({ at }) => from <= at && at <= restoredAt) &&
+        all.some((one) => one.reference === reference && one.at > restoredAt),
+    )
+    return new Set(forgotten.map(({ reference }) => reference)).size
+  }
 }
 
 function orphans(
@@ -227,17 +240,27 @@ const WISHED = `select min(external_order_id) as reference, count(*) as times
   from purchases join transitions on transitions.purchase_id = purchases.id
   where transitions.row = 'planned_again' and taken_back_by is null group by line_id, part`
 
-/** Keys of purchases that the operator wrote off, claimed the money of, or closed after a restore. */
+/** Keys of purchases that the operator wrote off, claimed the money of, or closed after a restore, or that a restore took away for good. */
 const keysGivenUp = ({ world, operator }: Witnesses, issued: Record<string, string[]>): ReadonlySet<string> =>
   new Set(
-    [...writtenOffBy(operator), ...claimedBy(world, operator), ...closedAfterRestore(world, operator)].flatMap(
-      (reference) => issued[reference] ?? [],
-    ),
+    [
+      ...writtenOffBy(operator),
+      ...claimedBy(world, operator),
+      ...closedAfterRestore(world, operator),
+      ...goneWithRestore(world, Object.keys(issued)),
+    ].flatMap((reference) => issued[reference] ?? []),
   )
 
 /** External references of the generations that the operator closed while their delivery may be forgotten. */
 const closedAfterRestore = ({ restoredAt = Infinity }: World, { decided }: Operator): string[] =>
   decided.filter(({ type, at }) => type === 'close' && at > restoredAt).map(({ reference }) => reference)
+
+/** External references of which a database that was put back has no purchase. */
+function goneWithRestore({ host, restoredAt }: World, references: readonly string[]): string[] {
+  if (restoredAt === undefined) return []
+  const stored = host.connection().prepare<[string]>('select 1 from purchases where external_order_id = ?')
+  return references.filter((reference) => isOurs(reference) && stored.get(reference) === undefined)
+}
 
 function storeRecord(
   { world, customers, operator }: Witnesses,
