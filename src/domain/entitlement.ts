@@ -305,8 +305,7 @@ export function settle(
     const wanted = standing === 'cancelled' ? 0 : units + replaced
     settleLine(order, line, all, { wanted, granted: granted + replaced, replaced, hasExpired })
   }
-  const { steps, notices, isOpen } = order
-  return { steps, notices, isOpen }
+  return { steps: order.steps, notices: order.notices, isOpen: order.isOpen }
 }
 
 /** Adds a step. A step changes its purchase, so a second step for the purchase waits until the first step is committed. */
@@ -401,7 +400,8 @@ function lessen(order: Settling, line: string, own: readonly PlannedPart[], exce
 }
 
 /**
- * Lets surplus units be delivered after all, and plans the missing units that were granted.
+ * Lets surplus units be delivered after all, and plans the missing units that were granted. Where all units of a purchase were
+ * taken back, its review would have named them: now an alert names those that stay.
  *
  * @param missing units for which nothing is planned
  * @param free how many of the missing units were granted
@@ -422,7 +422,9 @@ function more(
     if (units === 0) continue
     lacking -= units
     open -= units
-    push(order, part, { step: 'shop_limits', id: part.id, surplus: part.surplus - units })
+    const surplus = part.surplus - units
+    push(order, part, { step: 'shop_limits', id: part.id, surplus })
+    if (surplus > 0 && part.takenBackBy === 'units') order.notices.push({ notice: 'surplus', line, units: surplus })
   }
   const reached = own.filter(
     (part) => isOver(part.state) && !part.isClosed && (isTakenBack(part) || part.plannedRevision < order.wishRevision),

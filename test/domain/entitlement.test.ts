@@ -743,6 +743,19 @@ describe('a purchase that the supplier has', () => {
   })
 })
 
+describe('a purchase whose units were all taken back', () => {
+  test.each(['unknown', 'accepted', 'completed', 'review'] as const)(
+    'and of which some came back has an alert name those that stay here (%s)',
+    (state) => {
+      const taken = part(state, { ...keptUnits, quantity: 3, surplus: 3, hasKeys: true })
+      const { steps, notices } = settledOf([taken], { units: 1 })
+      expect(steps).toEqual([{ step: 'shop_limits', id: 'p1', surplus: 2 }])
+      expect(notices).toEqual([{ notice: 'surplus', line: 'a', units: 2 }])
+      expect(noticesOf([taken], { units: 3 })).toEqual([])
+    },
+  )
+})
+
 describe('a part all of whose units are too many, beside others of its line', () => {
   const parts = partsOf(part('completed'), part('completed'))
 

@@ -54,6 +54,22 @@ test('a unit that is refunded after it was bought is named with its line, and no
   expect(shop.keysIn(reference)).toHaveLength(2)
 })
 
+test('a line that loses its two units while the supplier works on them, and gets one back, has people alerted of the other one', async () => {
+  const shop = await wooCommerceThatChanges()
+  shop.sandbox.faults.add({ fault: 'hold-open' })
+  const reference = shop.buys(2, 1)
+  await shop.pass(2 * MINUTE)
+  for (const _ of [1, 2]) shop.refundsUnits(reference, 0, 1)
+  await shop.pass(2 * MINUTE)
+  const order = shop.shop.orders.get(Number(reference))
+  shop.shop.deleteRefund(Number(reference), order?.refunds[0]?.id ?? 0)
+  await shop.pass(2 * MINUTE)
+  shop.completesOpen()
+  await shop.pass(30 * MINUTE)
+  expect(shop.keysIn(reference)).toHaveLength(2)
+  expect(await shop.alertsAbout(reference)).toEqual([expect.stringContaining(`1 unit of line ${order?.lines[0]?.id} `)])
+})
+
 describe('an order of two units, of which one is refunded after a delivery of both was lost on its way to the shop', () => {
   test('gets the key of the other one (WooCommerce)', async () => {
     const shop = await wooCommerceThatChanges()
