@@ -400,8 +400,8 @@ function lessen(order: Settling, line: string, own: readonly PlannedPart[], exce
 }
 
 /**
- * Lets surplus units be delivered after all, and plans the missing units that were granted. Where all units of a purchase were
- * taken back, its review would have named them: now an alert names those that stay.
+ * Lets surplus units be delivered after all, and plans the missing units that were granted. If a purchase was taken back whole
+ * and only some of its units are wanted again, an alert names the others: no review of the purchase names them any more.
  *
  * @param missing units for which nothing is planned
  * @param free how many of the missing units were granted

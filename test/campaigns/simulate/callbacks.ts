@@ -2,7 +2,7 @@
 import type { Heard } from './store.ts'
 import type { Witnesses } from './verdict.ts'
 
-/** @param givenUp keys of purchases that the operator wrote off, claimed the money of, or closed after a restore */
+/** @param givenUp keys of purchases that the operator gave up, or that a restore took away for good: see `keysGivenUp` */
 export function brokenCallbacks(
   { world, customers }: Pick<Witnesses, 'world' | 'customers'>,
   givenUp: ReadonlySet<string>,

@@ -18,7 +18,7 @@ export interface KeyRecord {
   broken: string[]
 }
 
-/** @param givenUp keys of purchases that the operator wrote off, claimed the money of, or closed after a restore */
+/** @param givenUp keys of purchases that the operator gave up, or that a restore took away for good: see `keysGivenUp` */
 export function shopRecord(
   { log, restoredAt = 0 }: World,
   shop: SimShop,

@@ -73,6 +73,7 @@ async function partOf({ quantity, store, isFiltered }: { quantity: number; store
     entitled: { judge: () => ({ beyond: [], excused: new Map() }) },
     unlisted: watchUnlisted(world),
   }
+  const verdict = () => verdictOf(witnesses as unknown as Witnesses)
   return {
     world,
     unlisted: witnesses.unlisted,
@@ -114,13 +115,15 @@ async function partOf({ quantity, store, isFiltered }: { quantity: number; store
       const data = { reference: 's1', line: '1' }
       world.store.heard.push({ id: 'failed', type: 'line.failed', at, begunAt: at, timestamp: at, data })
     },
-    verdict: () => verdictOf(witnesses as unknown as Witnesses),
+    verdict,
+    /** What the verdict says of lines with more keys than units. */
+    tooMany: () => verdict().broken.filter((text) => text.includes('keys for a quantity')),
     detection: () => detectionOf(world, witnesses.operator as unknown as Operator),
   }
 }
 
-/** The database has the purchase of a generation, whose keys came. */
-function store({ host }: World, externalOrderId: string): void {
+/** The database has this purchase, with its keys handed over. */
+function storePurchase({ host }: World, externalOrderId: string): void {
   host.connection().pragma('foreign_keys = OFF')
   host.connection().prepare(STORED).run(externalOrderId)
 }
@@ -128,6 +131,16 @@ function store({ host }: World, externalOrderId: string): void {
 const STORED = `insert into purchases (id, order_id, line_id, part, generation, state, idempotency_key, external_order_id, body,
     quantity, currency, supplier_product_id, ceiling_minor, deadline_at, created_at, changed_at, sends, first_sent_at)
   values ('p', 'o', 'l', 1, 1, 'fulfilled', 'k', ?, '', 1, 'EUR', 'x', 1, 1, 1, 1, 1, 1)`
+
+/** Both generations of a part of two units are handed over, the second one first: the store has four keys. */
+async function handedOverTwice() {
+  const part = await partOf({ quantity: 2 })
+  const second = part.charge(2)
+  part.handOver(2, { at: 10 })
+  part.charge(1)
+  part.handOver(1, { at: 30 })
+  return { ...part, second }
+}
 
 describe('an order of a shop', () => {
   test('is not paid, and no keys of it are waited for, once its whole money went back, also where it does not add up', async () => {
@@ -205,25 +218,20 @@ describe('the verdict of a seed', () => {
   })
 
   test('finds keys above the quantity of a line although one of its purchases was written off', async () => {
-    const { decided, charge, handOver, verdict } = await partOf({ quantity: 2 })
+    const { decided, charge, handOver, tooMany } = await partOf({ quantity: 2 })
     const { id } = charge(1)
     handOver(1)
     decided.push({ ...retryOf(1), orders: [id] })
     charge(2)
-    const tooMany = () => verdict().broken.filter((text) => text.includes('keys for a quantity'))
     expect(tooMany()).toEqual([])
     handOver(2)
     expect(tooMany()).toEqual(['s1/1: 4 keys for a quantity of 2'])
   })
 
   test('allows the keys of a claimed order only where a restore took their hand-over out of the database', async () => {
-    const { world, claimed, charge, handOver, verdict } = await partOf({ quantity: 2 })
-    claimed.add(charge(2).id)
-    handOver(2, { at: 10 })
-    store(world, reference(2))
-    charge(1)
-    handOver(1, { at: 30 })
-    const tooMany = () => verdict().broken.filter((text) => text.includes('keys for a quantity'))
+    const { world, claimed, second, tooMany } = await handedOverTwice()
+    claimed.add(second.id)
+    storePurchase(world, reference(2))
     expect(tooMany()).toHaveLength(1)
     world.restoredAt = 5
     expect(tooMany()).toHaveLength(1)
@@ -232,13 +240,8 @@ describe('the verdict of a seed', () => {
   })
 
   test('allows the keys of a purchase that was closed only where a restore had forgotten their hand-over by then', async () => {
-    const { world, decided, charge, handOver, verdict } = await partOf({ quantity: 2 })
-    charge(2)
-    handOver(2, { at: 10 })
-    store(world, reference(2))
-    charge(1)
-    handOver(1, { at: 30 })
-    const tooMany = () => verdict().broken.filter((text) => text.includes('keys for a quantity'))
+    const { world, decided, tooMany } = await handedOverTwice()
+    storePurchase(world, reference(2))
     const close: Decided = { type: 'close', reference: reference(2), at: 15, orders: [], writesOff: false }
     decided.push(close)
     expect(tooMany()).toHaveLength(1)
@@ -249,16 +252,11 @@ describe('the verdict of a seed', () => {
   })
 
   test('allows the keys of a purchase that a restore took out of the database and that no order led back to', async () => {
-    const { world, charge, handOver, verdict } = await partOf({ quantity: 2 })
-    charge(2)
-    handOver(2, { at: 10 })
-    charge(1)
-    handOver(1, { at: 30 })
-    const tooMany = () => verdict().broken.filter((text) => text.includes('keys for a quantity'))
+    const { world, tooMany } = await handedOverTwice()
     expect(tooMany()).toHaveLength(1)
     world.restoredAt = 20
     expect(tooMany()).toEqual([])
-    store(world, reference(2))
+    storePurchase(world, reference(2))
     expect(tooMany()).toHaveLength(1)
   })
 
@@ -307,7 +305,7 @@ describe('a second charge after a restore', () => {
     supplier.faults.add({ fault: 'list-lag', times: 1, delayMs: listedAfterMs, match })
     const { id } = part.charge(1)
     await timeline.runUntil(timeline.now() + 5 * MINUTE)
-    if (isKnown) store(part.world, reference(1))
+    if (isKnown) storePurchase(part.world, reference(1))
     if (isRestored) {
       for (const tell of restored) tell()
       log.add('p1', 'sweep.complete', { cause: 'restore' })
@@ -373,7 +371,7 @@ describe('a line of which the store has all keys', () => {
     const { world, claimed, charge, handOver, verdict } = await partOf({ quantity: 1 })
     const { id } = charge(1)
     handOver(1, { at: 100, complete: false })
-    store(world, reference(1))
+    storePurchase(world, reference(1))
     const incomplete = () => verdict().broken.filter((text) => text.includes('never saw complete'))
     world.restoredAt = 200
     expect(incomplete()).toHaveLength(1)
