@@ -124,7 +124,7 @@ export function createPanel(parts: PanelParts, page: (request: Request, panel: H
   /** The newest first. */
   const presses: Press[] = []
   const doings = doingsOf(parts, presses)
-  /** This report is shown once, at the top of the next page. */
+  /** This report is shown once, at the top of the next page that a person opens. */
   let said: Said | undefined
 
   const act: RequestHandler = async (request, response) => {
@@ -156,6 +156,8 @@ export function createPanel(parts: PanelParts, page: (request: Request, panel: H
     /** Resolves with the panel for a browser of this machine, and with empty markup for any other. */
     of: async (request: Request): Promise<Html> => {
       if (!isOfThisMachine(request)) return html`<header class="title of-page"><h1>The sandbox</h1></header>`
+      // The script of a page reads it again, too, also between a button and the page that the button leads to.
+      if (request.headers['sec-fetch-dest'] === 'empty') return shown(parts, presses, request)
       const now = said
       said = undefined
       return shown(parts, presses, request, now)

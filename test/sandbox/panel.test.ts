@@ -225,6 +225,16 @@ test('an order that was left open is ended on the page', async () => {
   expect((await world.press({ do: 'fail', id: 'none' })).status).toBe(404)
 })
 
+test('what a button did was never said where the script of the page read it again before the next page came', async () => {
+  const { press, origin, read } = panelOf(await openSandbox())
+  await press({ do: 'clear' })
+  const done = 'The supplier works as it should again.'
+  const refresh = await visit(origin, '/', { headers: { accept: 'text/html', 'sec-fetch-dest': 'empty' } })
+  expect(refresh.text).not.toContain(done)
+  expect(await read()).toContain(done)
+  expect(await read(), 'once').not.toContain(done)
+})
+
 test('the customer orders at once where a person wants it, is started and stopped, and its references go on', async () => {
   const world = await worldOf()
   expect(await world.read()).toContain('The demo customer is stopped')
