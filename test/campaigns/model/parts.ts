@@ -77,6 +77,7 @@ export const outOfReach: Record<string, string> = {
   ),
   'orphan_on_record in planned': 'needs an order of another database',
   'orphan_on_record in waiting': 'needs an order of another database',
+  'named in sending': 'needs a supplier that answers an order with its id alone',
   'named_order_of_another in unknown': 'needs an order of another purchase',
   'found_after_the_end in rejected': 'needs a supplier that charges for a request which it has refused',
 }
