@@ -8,6 +8,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
  */
 const LONG = [
   'test/campaigns/mistake-hunts.test.ts',
+  'test/campaigns/mistake-hunts-by-tests.test.ts',
   'test/console/every-page.browser.test.ts',
   'test/package/installed.test.ts',
   'test/package/upgrade.test.ts',
