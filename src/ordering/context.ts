@@ -106,6 +106,10 @@ export interface Pace {
   doubted: Map<string, number>
   /** Stores to which the last update failed. */
   failing: Set<string>
+  /** Maps an update whose store may still act on it to when it no longer can, on the clock that never jumps. */
+  acting: Map<string, number>
+  /** When this process took over the work of an earlier one, on the clock that never jumps. */
+  resumedAt: number
   /** Maps a purchase to its last request, oldest first. */
   lastRequests: Map<string, LastRequest>
   /** Whether the filter by reference has found an order in this process. Until then, its empty answers prove nothing. */
@@ -152,6 +156,8 @@ export const freshPace = (): Pace => ({
   watch: { announced: new Set(), unannounced: undefined },
   doubted: new Map(),
   failing: new Set(),
+  acting: new Map(),
+  resumedAt: 0,
   lastRequests: new Map(),
   alerted: new Set(),
   readAgainAt: 0,

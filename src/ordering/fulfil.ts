@@ -84,6 +84,7 @@ export async function deliverDue(fulfilment: Fulfilment, store: string | undefin
   const due = await fulfilment.db.query(dueOutbox(store, fulfilment.now(), BATCH))
   // Updates of one order go one by one: each update counts the keys that the store has by then.
   await inParallel([...Map.groupBy(due, ({ orderId }) => orderId).values()], AT_ONCE, async (rows) => {
+    if (await waitsForStore(fulfilment, rows)) return
     for (const row of rows) {
       // The store may still act on this update for a while. The next update of the order waits until it no longer can.
       if ((await noteFailed(fulfilment, row, () => deliver(fulfilment, row))) === 'may_act') return
@@ -157,9 +158,12 @@ async function deliverUpdate(
     return undefined
   }
   const startedAt = fulfilment.monotonic()
+  fulfilment.pace.acting.set(row.id, startedAt + actsWithinMs(store))
   const at = effect.type === 'line.fulfilled' ? fulfilment.at : () => {}
   at('pushing')
-  const result = await push(fulfilment, store, outgoing, sealed, rows)
+  const result = await push(fulfilment, store, outgoing, sealed, rows).finally(() =>
+    fulfilment.pace.acting.delete(row.id),
+  )
   const durationMs = Math.round(fulfilment.monotonic() - startedAt)
   const fields = { id: row.id, type: row.type, store: row.store, attempts: row.attempts + 1, durationMs }
   if (result.outcome !== 'confirmed') {
@@ -419,12 +423,13 @@ function fulfilledEarly(
  * @param actsMs how long the store may still act on this attempt; there is no other try before that time is over
  */
 async function failed(fulfilment: Fulfilment, row: OutboxRow, error: string, actsMs = 0): Promise<void> {
-  const { db, now, random, log, pace } = fulfilment
+  const { db, now, monotonic, random, log, pace } = fulfilment
   const attempts = row.attempts + 1
   if (row.store !== null) pace.failing.add(row.store)
   const wait = callbackDelayMs(attempts, random())
   const actsUntil = actsMs === 0 ? null : now() + actsMs
   if (wait !== undefined) {
+    if (actsMs > 0) pace.acting.set(row.id, monotonic() + actsMs)
     await db.commit([postponeEffect(row.id, attempts, now() + Math.max(wait, actsMs), error, actsUntil)])
     return
   }
@@ -445,6 +450,24 @@ async function failed(fulfilment: Fulfilment, row: OutboxRow, error: string, act
 /** Returns for how long a push that begins now may still act in the store. Its last request may leave as late as `pushMs`. */
 export const actsWithinMs = ({ pushMs = 0, settleMs = 0 }: Pick<Store, 'pushMs' | 'settleMs'>): number =>
   pushMs + settleMs
+
+/**
+ * Postpones the update of an order on which its store may still act, by the clock that never jumps: the wall clock may have been put
+ * ahead since it was pushed. A push of an earlier process counts as begun when this process took over its work.
+ *
+ * @returns whether there is such an update: the other updates of its order then wait, too
+ */
+async function waitsForStore({ db, pace, storeOf, now, monotonic }: Fulfilment, rows: DueUpdate[]): Promise<boolean> {
+  for (const { id, store, attempts, lastError, actsUntil } of rows) {
+    if (actsUntil === null) continue
+    const until = pace.acting.get(id) ?? pace.resumedAt + actsWithinMs(storeOf(store ?? '') ?? {})
+    const leftMs = Math.ceil(until - monotonic())
+    if (leftMs <= 0) continue
+    await db.commit([postponeEffect(id, attempts, now() + leftMs, lastError, now() + leftMs)])
+    return true
+  }
+  return false
+}
 
 /** An update that is about to be sent. */
 interface Outgoing {

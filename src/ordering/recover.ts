@@ -50,13 +50,15 @@ const SPREAD_MS = 60_000
  *
  * Only one process can use the file, so every lease is void now. A purchase that was being sent may have been charged. It is
  * looked up before anything else happens to it, and it counts as sent now, because the wall clock may have been put ahead
- * since it was sent.
+ * since it was sent. So does an update on which its store may still act.
  *
  * @returns how many purchases were in the middle of being sent
  */
 export async function resume(ordering: Ordering): Promise<number> {
   const now = ordering.now()
   if (await clockWentBack(ordering)) await afterClockJump(ordering)
+  ordering.pace.acting.clear()
+  ordering.pace.resumedAt = ordering.monotonic()
   await adoptOrders(ordering)
   // `hintHandedOver` makes due the purchases that could not end with their last hand-over, although the store has all keys.
   await ordering.db.commit([clearLeases(), interruptSweeps(now), hintHandedOver(now)])

@@ -7,6 +7,7 @@ import type { PurchaseState } from '../../src/domain/purchase.ts'
 import type { Standing } from '../../src/domain/store-order.ts'
 import type { StoreUpdate } from '../../src/domain/store-update.ts'
 import { confirmHandOver, redeliver } from '../../src/ordering/fulfil.ts'
+import { afterClockJump } from '../../src/ordering/recover.ts'
 import { refreshDue } from '../../src/ordering/refresh.ts'
 import { settleDue } from '../../src/ordering/settle.ts'
 import type { Change } from '../../src/storage/database.ts'
@@ -121,6 +122,63 @@ test('an update without an answer is not sent again before its store has acted o
   app.move(1)
   await deliverAll(app.ordering)
   expect(sent).toBeGreaterThan(1)
+})
+
+describe('an update without an answer was sent twice, and a customer got two mails,', () => {
+  const settleMs = 90_000
+  /** A store that leaves the first push of an update unanswered, and counts the pushes. */
+  async function openSilent() {
+    const { app } = await openReady()
+    const sent: string[] = []
+    const store = noting(app, ({ id }) => {
+      sent.push(id)
+      return sent.length === 1 ? { ...away, mayHaveLeft: true } : { outcome: 'confirmed' }
+    })
+    const serve = () => {
+      app.ordering.storeOf = () => ({ ...store, settleMs })
+    }
+    serve()
+    await deliverAll(app.ordering)
+    expect(sent).toHaveLength(1)
+    return { app, sent, serve }
+  }
+
+  test.for([1.5, 60])('where the clock was put ahead by %d minutes meanwhile', async (minutes) => {
+    const { app, sent } = await openSilent()
+    app.jump(minutes * MINUTE)
+    if (minutes > 10) await afterClockJump(app.ordering)
+    await deliverAll(app.ordering)
+    app.move(settleMs - 1)
+    await deliverAll(app.ordering)
+    expect(sent, 'its store may still act on it').toHaveLength(1)
+    app.move(1)
+    await deliverAll(app.ordering)
+    expect(sent[1]).toBe(sent[0])
+  })
+
+  test('where the clock was put back by two days, and all that waits goes on', async () => {
+    const { app, sent } = await openSilent()
+    app.jump(-2_880 * MINUTE)
+    await afterClockJump(app.ordering)
+    await deliverAll(app.ordering)
+    expect(sent).toHaveLength(1)
+    app.move(settleMs)
+    await deliverAll(app.ordering)
+    expect(sent[1]).toBe(sent[0])
+  })
+
+  test('where the clock was put ahead between a kill and the next start', async () => {
+    const { app, sent, serve } = await openSilent()
+    app.jump(60 * MINUTE)
+    await app.restart()
+    serve()
+    app.move(settleMs - 1)
+    await deliverAll(app.ordering)
+    expect(sent).toHaveLength(1)
+    app.move(1)
+    await deliverAll(app.ordering)
+    expect(sent[1]).toBe(sent[0])
+  })
 })
 
 test('keys are counted once, with the time since their order came, and not since they were there', async () => {
