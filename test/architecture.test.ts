@@ -128,7 +128,7 @@ const budgets: Record<string, number> = {
   rehearsal: 180,
   sandbox: 3_680,
   settings: 1_030,
-  storage: 8_755,
+  storage: 8_760,
   stores: 7_140,
   supplier: 2_895,
   vault: 380,

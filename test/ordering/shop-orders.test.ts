@@ -2,8 +2,9 @@
 import { sql } from 'drizzle-orm'
 import { describe, expect, test } from 'vitest'
 import { releasePurchase } from '../../src/ordering/actions.ts'
+import { readSince } from '../../src/ordering/context.ts'
 import { redeliver } from '../../src/ordering/fulfil.ts'
-import { readOrderNow } from '../../src/ordering/read-orders.ts'
+import { readDueOrders, readOrderNow } from '../../src/ordering/read-orders.ts'
 import { settleDue } from '../../src/ordering/settle.ts'
 import {
   type Asked,
@@ -13,7 +14,7 @@ import {
   takeFromShop,
   takeTagOff,
 } from '../../src/ordering/shop-orders.ts'
-import { entitlementLinesOf, entitlementOf } from '../../src/storage/entitlements.ts'
+import { entitlementLinesOf, entitlementOf, storesToRead } from '../../src/storage/entitlements.ts'
 import { auditOf } from '../../src/storage/evidence.ts'
 import { insertKey } from '../../src/storage/licence-keys.ts'
 import type { ListingRow } from '../../src/storage/listings.ts'
@@ -654,6 +655,24 @@ describe('a tag that asks to try again', () => {
     await app.pass(5 * MINUTE)
     expect(await taken()).toMatchObject([{ state: 'fulfilled', surplus: 0 }])
     expect(app.shop.keys().get('12/a')).toHaveLength(2)
+  })
+
+  test('that the shop kept stayed on the order where nothing else was to be bought there: it was asked once', async () => {
+    const { app, shop, take, row, taken, untagged, takesTags } = await openShop()
+    const toRead = async () => app.db.query(storesToRead(app.now(), readSince(app.ordering)))
+    await take()
+    await app.pass(MINUTE)
+    expect(await taken()).toMatchObject([{ state: 'fulfilled' }])
+    takesTags(false)
+    await take({ retry: true })
+    expect(await toRead()).toEqual([])
+    app.move(((await row()).untagAt ?? 0) - app.now())
+    expect(await toRead()).toEqual([{ store: STORE }])
+    takesTags(true)
+    expect(await readDueOrders(app.ordering, shop)).toBe(0)
+    expect(untagged).toHaveLength(2)
+    expect(await row()).toMatchObject({ isTagged: false, untagAt: null })
+    expect(await toRead()).toEqual([])
   })
 
   test('that the shop keeps is asked for after 1, 2, 4 … minutes, at most an hour, and alerts people once', async () => {

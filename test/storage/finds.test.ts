@@ -323,7 +323,7 @@ const reads: Record<string, Found> = {
   },
   'orders whose shop is to take a wish off': {
     table: schema.entitlements,
-    base: entitlement,
+    base: { ...entitlement, isTagged: true },
     key: 'reference',
     ask: orders.dueUntags('s', NOW, 2),
     inOrder: true,
@@ -333,6 +333,7 @@ const reads: Record<string, Found> = {
       later: { untagAt: NOW + 1 },
       never: {},
       'another store': { store: 't', untagAt: 1 },
+      'no tag any more': { isTagged: false, untagAt: 1 },
     },
   },
   'orders that may be forgotten': {
