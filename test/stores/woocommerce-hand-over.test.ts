@@ -161,6 +161,24 @@ describe('the way of licence keys to a customer of WooCommerce', () => {
     expect(notes.map(({ note }) => note)).toEqual([expect.not.stringContaining('AAAA-1')])
   })
 
+  test('was three mails for a key that reached its line after the merchant completed the order, and is one', async () => {
+    const world = await wooCommerceWorld()
+    const order = ordered(world, 'A', 'B', 'C')
+    world.shop.strike({
+      fault: 'echo',
+      kind: 'orders.get',
+      change: (json) => {
+        world.shop.setStatus(order.id, 'completed')
+        return json
+      },
+    })
+    for (const [line, key] of ['AAAA-1', 'BBBB-2', 'CCCC-3'].entries())
+      expect(await order.fulfil(key, line)).toEqual({ outcome: 'confirmed' })
+    expect(await order.close()).toEqual({ outcome: 'confirmed' })
+    const mailed = ['AAAA-1', 'BBBB-2', 'CCCC-3'].map((key) => ours(world, key))
+    expect(mailed).toEqual([['customer_note'], ['customer_note'], ['customer_note']])
+  })
+
   test('is one note where a plug-in changes what the lines of an order show, also at a repeat', async () => {
     for (const isCut of [false, true]) {
       const world = await wooCommerceWorld()

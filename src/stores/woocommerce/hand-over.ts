@@ -255,7 +255,7 @@ const keysFor = ({ id }: ShopLine, from: KeysOfLine[]): string[] =>
  * keys too, and they are then removed from the lines. Keys that an earlier note has are removed first.
  */
 async function sendByNote(shop: HandOverShop, given: ShopOrder, fresh: KeysOfLine[]): Promise<PushResult> {
-  const cleared = given.status === 'completed' ? asRead(given) : await clearNoted(shop, given)
+  const cleared = await clearNoted(shop, given)
   if (cleared.outcome !== 'read') return cleared
   const order = cleared.value
   const waiting = order.status === 'completed' ? [] : waitingKeys(shop, order)
@@ -285,9 +285,9 @@ function without(shop: HandOverShop, { line, keys }: KeysOfLine, gone = keys): S
 /** Removes from the lines the keys that a note has, so that no later mail repeats them. @returns the order without those keys */
 async function clearNoted(shop: HandOverShop, order: ShopOrder, mayBeSent = false): Promise<Read<ShopOrder>> {
   const waiting = waitingKeys(shop, order)
-  // If the only key of an order waits for the mail, no note has the key, unless one of the updates behind `mayBeSent` has sent it.
+  // If the only key of an open order waits for the mail, no note has it, unless one of the updates behind `mayBeSent` has sent it.
   const isSingle = order.line_items.length === 1 && order.line_items.flatMap(keysOf).length === 1
-  if (waiting.length === 0 || (isSingle && !mayBeSent)) return asRead(order)
+  if (waiting.length === 0 || (isSingle && !mayBeSent && order.status !== 'completed')) return asRead(order)
   const isNoted = await readNoted(shop, order)
   if (isNoted.outcome !== 'read') return isNoted
   const noted = waiting
