@@ -454,7 +454,7 @@ function more(
 
 /** Holds a purchase while its order is not paid, and releases the purchase once the order is paid. */
 function stand(order: Settling, part: PlannedPart): void {
-  const { id, state, takenBackBy } = part
+  const { id, line, state, takenBackBy } = part
   const step = order.stepOf.get(id)
   if (isOver(state) || state === 'fulfilled' || step?.step === 'shop_ends' || step?.step === 'shop_cancels') return
   const surplus = step?.step === 'shop_limits' ? step.surplus : part.surplus
@@ -465,7 +465,10 @@ function stand(order: Settling, part: PlannedPart): void {
   const isReview = state === 'review'
   if (order.standing === 'paid') {
     const isHeld = isReview ? takenBackBy !== null && part.hasKeys : isStandingHold(part.holdReason)
-    if (isHeld || (!isReview && takenBackBy !== null)) push(order, part, { step: 'shop_pays', id })
+    if (!isHeld && (isReview || takenBackBy === null)) return
+    push(order, part, { step: 'shop_pays', id })
+    // The customer has the units that are wanted again, so that `more` does not name those that stay here.
+    if (!step && takenBackBy === 'units' && surplus > 0) order.notices.push({ notice: 'surplus', line, units: surplus })
     return
   }
   const reason = order.standing === 'unpaid' ? 'unpaid' : 'held_by_store'

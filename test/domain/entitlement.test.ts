@@ -754,6 +754,19 @@ describe('a purchase whose units were all taken back', () => {
       expect(noticesOf([taken], { units: 3 })).toEqual([])
     },
   )
+
+  test.each(['accepted', 'completed', 'review'] as const)(
+    'although the customer has a key, and that unit came back, has an alert name the others: none did (%s)',
+    (state) => {
+      const taken = part(state, { ...keptUnits, quantity: 3, surplus: 2, left: 1, hasKeys: true })
+      expect(settledOf([taken], { units: 1 })).toEqual({
+        steps: [{ step: 'shop_pays', id: 'p1' }],
+        notices: [{ notice: 'surplus', line: 'a', units: 2 }],
+        isOpen: false,
+      })
+      expect(noticesOf([{ ...taken, takenBackBy: null, isCancelled: false }], { units: 1 })).toEqual([])
+    },
+  )
 })
 
 describe('a part all of whose units are too many, beside others of its line', () => {

@@ -25,6 +25,8 @@ const storeInTrouble: Fault = {
       if (now === 'refuses') {
         transit.status = chance.pick([500, 503, 429, 404, 307])
         transit.recorded = chance.odds(0.5)
+        // A shop that wants fewer requests has not run this one: the throttled answers of Shopify have no data.
+        if (world.shop && transit.status === 429) transit.recorded = false
       }
     }
     world.store.hooks.add(hook)

@@ -132,7 +132,9 @@ export function createOperator(world: World, temper: Temper) {
     if (order && line) surplus.add(`${order}/${line}`)
     const command = what === 'alert' ? /quayside orders (?:take|release) .*/.exec(String(detail))?.[0] : undefined
     const held = what === 'alert' ? FOR_PERSON.exec(String(detail))?.[1] : undefined
+    const early = what === 'alert' ? BEFORE_CONNECTION.exec(String(detail))?.[1] : undefined
     if (command) asked.add(command)
+    if (early) asked.add(`quayside orders take ${early}`)
     if (held) asked.add(`quayside orders release ${held}`)
   })
   const times = (question: string): number => {
@@ -425,6 +427,9 @@ const isNewest = (purchase: Purchase, all: Purchase[]): boolean =>
 /** What is said of an order that waits for a word of a person. */
 const FOR_PERSON =
   /\border (\d+) of .* waits since .*(?:was fulfilled in the shop before|had money refunded without|is paid less than before)/
+
+/** Such an order is taken where its customer has no keys, as the alert of it says. */
+const BEFORE_CONNECTION = /\border (\d+) of .* was placed before the shop was connected/
 
 const SURPLUS = /\border (\d+) of .* of line (\d+)\b.* bought already and not ordered any more/
 
