@@ -20,7 +20,8 @@ export interface SimStore {
   hooks: Set<(transit: CallbackTransit) => void>
   /** Callbacks that a backend recorded; a shop records none. */
   heard: Heard[]
-  changed: { id: string; firstAt: number }[]
+  /** Callbacks that came again with another body, each with when it came first, and what it says now. */
+  changed: (Pick<Heard, 'id' | 'data'> & { firstAt: number })[]
   selling: SellingStore & { delayMinutes?: number; growth?: 'buy' | 'ask' }
   /** Where the store reaches Quayside; null: it sends nothing. */
   publicUrl: string | null
@@ -95,8 +96,7 @@ export function createStore({ timeline, chance, secret }: StoreOptions): SimStor
   const heard: Heard[] = []
   /** Callback -> the body under which it came first. */
   const bodies = new Map<string, string>()
-  /** Callbacks that came again with another body, and when they came first. */
-  const changed: { id: string; firstAt: number }[] = []
+  const changed: SimStore['changed'] = []
   /** Callback -> its attempts of which a byte may have left, each by when. Two processes may try at once. */
   const begun = new Map<string, Set<{ at: number }>>()
   const counts = { repeated: 0, refused: 0 }
@@ -114,7 +114,8 @@ export function createStore({ timeline, chance, secret }: StoreOptions): SimStor
     const before = bodies.get(id)
     if (before !== undefined) {
       counts.repeated += 1
-      if (before !== body) changed.push({ id, firstAt: heard.find((one) => one.id === id)?.at ?? 0 })
+      const firstAt = heard.find((one) => one.id === id)?.at ?? 0
+      if (before !== body) changed.push({ id, firstAt, data: (JSON.parse(body) as Heard).data })
       return true
     }
     bodies.set(id, body)

@@ -367,6 +367,22 @@ describe('a line of which the store has all keys', () => {
     expect(incomplete()).toEqual([])
   })
 
+  test('need not be reported as complete where it was after a restore, by a callback that the store has from before', async () => {
+    const { world, charge, handOver, verdict } = await partOf({ quantity: 1 })
+    charge(1)
+    handOver(1, { at: 100, complete: false })
+    storePurchase(world, reference(1))
+    const incomplete = () => verdict().broken.filter((text) => text.includes('never saw complete'))
+    world.restoredAt = 200
+    const data = { reference: 's1', line: '1', complete: true }
+    world.store.changed.push({ id: 'msg', firstAt: 100, data: { ...data, line: '2' } })
+    expect(incomplete()).toHaveLength(1)
+    world.store.changed.push({ id: 'msg', firstAt: 100, data })
+    expect(incomplete()).toEqual([])
+    world.restoredAt = 50
+    expect(incomplete()).toHaveLength(1)
+  })
+
   test('need not be reported as complete where keys of a claimed order came before a restore that took them away', async () => {
     const { world, claimed, charge, handOver, verdict } = await partOf({ quantity: 1 })
     const { id } = charge(1)
