@@ -776,6 +776,6 @@ function resumes(purchase: Loaded['purchase'], { next, row, set }: Transition): 
 /** Counts the units whose keys the store has, or is getting right now. */
 export const unitsLeft = ({ keys }: Pick<Loaded, 'keys'>): number => keys.filter(hasLeft).length
 
-/** Counts the keys that the store will have once all keys that came are handed over: at most the quantity. */
-export const handedOverIn = ({ purchase, keys }: Loaded): number =>
-  Math.min(keys.length, purchase.quantity - purchase.surplus)
+/** Counts the keys that the store will have once a person hands over all that came: at most the quantity, without a surplus of a part. */
+export const handedOverIn = ({ purchase: { quantity, surplus }, keys }: Loaded): number =>
+  Math.min(keys.length, surplus < quantity ? quantity - surplus : quantity)

@@ -57,6 +57,19 @@ describe('handing over what came', () => {
     app.expectLedger({ charges: 1, keys: 2 })
   })
 
+  test('was said to give no key, and to lack every unit, where the order had taken all units back: it gives what came', async () => {
+    const app = await openTestApp()
+    const orderId = await keysShort(app, 3, 2)
+    await app.db.commit([{ statement: sql`update purchases set surplus = quantity`, rows: 1 }])
+    const { choices } = await viewEvidence(app.ordering, (await app.purchase(orderId)).id, { read: false })
+    expect(choices.find(({ decision }) => decision === 'hand_over')?.does).toContain('Gives the store 2 of the 2 keys')
+    await decide(app, orderId, { type: 'hand_over' })
+    await app.pass(MINUTE)
+    expect(app.callbacks('line.fulfilled').map(({ data }) => data.delivered)).toEqual([2])
+    expect(app.callbacks('line.failed').map(({ data }) => data.quantity)).toEqual([1])
+    app.expectLedger({ charges: 1, keys: 2 })
+  })
+
   test('clears the cancellation that came after the keys', async () => {
     const app = await openTestApp()
     app.sandbox.faults.add({ fault: 'hold-open' })

@@ -260,15 +260,28 @@ export function createOperator(world: World, temper: Temper) {
     // The evidence says that the store has one of its keys for another line: an operator does not hand that over again, unless all
     // keys of this one are there before.
     if (history.has('key_seen_elsewhere')) return refusalOf(loaded, 'close') ? [handOver] : both
+    // Nothing is handed over in a shop that has other keys for all units of the line, or that has the order as cancelled.
+    const kept = [refusalOf(loaded, 'close') ? handOver : close]
+    if (hasOtherKeys(purchase)) return kept
     if (purchase.cancelRequestedAt !== null && chance.odds(0.5)) return [close, handOver]
-    // Nothing is handed over in a shop that has the order as cancelled, or that has other keys for all units of the line.
     const isCancelled = world.shop?.facts.now(orderOf(purchase.externalOrderId))?.standing === 'cancelled'
-    if (isCancelled || purchase.holdReason === 'not_entitled') return [refusalOf(loaded, 'close') ? handOver : close]
+    if (isCancelled || purchase.holdReason === 'not_entitled') return kept
     // The customer has some of the keys: the operator buys the others again, or settles for what came.
     const left = unitsLeft(loaded)
     if (left > 0 && left < purchase.quantity && chance.odds(0.5)) return [again, handOver, ...adopt, close]
     if (purchase.handOverHeldAt !== null) return [handOver, ...adopt, ...both]
     return [...adopt, handOver, ...both]
+  }
+
+  /** Whether the shop shows keys of other purchases for all units of the line. */
+  function hasOtherKeys({ externalOrderId }: Purchase): boolean {
+    const [reference = '', line = ''] = lineOf(externalOrderId).split('/')
+    const order = world.shop?.orderIn(reference)
+    if (!order) return false
+    const texts = order.textsOf(line)
+    const others = Object.entries(world.supplier.world.report().keysIssued).filter(([name]) => name !== externalOrderId)
+    const there = others.flatMap(([, keys]) => keys.filter((key) => texts.some((text) => text.includes(key))))
+    return there.length >= order.unitsDue(line)
   }
 
   /** Asks the supplier's support for the money of an order that was reported and that no purchase has. */
