@@ -800,7 +800,7 @@ const acceptedRows = [
     if (facts.keysStored === 0) return undefined
     const isNone = facts.surplus >= facts.quantity
     const set = { handOverHeldAt: null, cancelRequestedAt: null, ...(isNone && { surplus: 0 }) }
-    const short = facts.keysStored < facts.quantity
+    const short = facts.keysStored < facts.quantity - (isNone ? 0 : facts.surplus)
     return { next: 'completed', set, effects: short ? ['hand_over', 'notify_failed'] : ['hand_over'] }
   }),
   row('closed', ['review', 'accepted'], 'close', (facts, _, now) => ({

@@ -434,7 +434,7 @@ export function effectChanges(ordering: Ordering, decided: Decided) {
   const { holdReason } = decision.set
   const hold = holdReason == null ? undefined : holdToReport(purchase.holdReported, holdReason)
   const isResumed = resumes(purchase, decision)
-  const open = { purchaseId: purchase.id, units: unitsOpen(decided) }
+  const open = { purchaseId: purchase.id, units: unitsAgain(loaded) }
   return {
     before: has('cancel_later') ? laterCancelled(decided) : [],
     after: [
@@ -488,21 +488,18 @@ export function pushUpdate(
 type Update = UpdateEffect extends infer U ? (U extends UpdateEffect ? Omit<U, 'kind'> : never) : never
 
 function heldUpdate(ordering: Ordering, decided: Decided, purchaseId: string, reason: ReportedHold): Change {
-  return pushUpdate(ordering, decided, {
-    type: 'line.held',
-    payload: { purchaseId, units: unitsOpen(decided), reason },
-  })
+  const units = unitsAgain(decided.loaded)
+  return pushUpdate(ordering, decided, { type: 'line.held', payload: { purchaseId, units, reason } })
 }
 
 function failedUpdate(ordering: Ordering, decided: Decided): Change {
   const { loaded, decision } = decided
-  const { id, quantity, version } = loaded.purchase
-  const units = decision.effects.includes('hand_over') ? quantity - handedOverIn(loaded) : unitsOpen(decided)
+  const { id, version } = loaded.purchase
+  const lacking = unitsOrdered(loaded.purchase) - handedOverIn(loaded)
+  const units = decision.effects.includes('hand_over') ? lacking : unitsAgain(loaded)
   const payload = { purchaseId: id, units, row: decision.row }
   return pushUpdate(ordering, decided, { type: 'line.failed', payload }, `failed:${id}:${version}`)
 }
-
-const unitsOpen = ({ loaded }: Pick<Decided, 'loaded'>): number => loaded.purchase.quantity - unitsLeft(loaded)
 
 function planChanges(ordering: Ordering, decided: Decided, effect: PlanEffect): Change[] {
   const { loaded, now, nextGeneration } = decided
@@ -727,7 +724,7 @@ function plannedNext(
   }
 }
 
-/** Counts the units that are bought when a person has a purchase bought again: those whose keys the store lacks, without a surplus. */
+/** Counts the units whose keys the store lacks, without a surplus. A person who has the purchase bought again buys as many. */
 export function unitsAgain({ purchase, keys }: Pick<Loaded, 'purchase' | 'keys'>): number {
   const open = purchase.quantity - unitsLeft({ keys })
   return open > purchase.surplus ? open - purchase.surplus : open
@@ -776,6 +773,9 @@ function resumes(purchase: Loaded['purchase'], { next, row, set }: Transition): 
 /** Counts the units whose keys the store has, or is getting right now. */
 export const unitsLeft = ({ keys }: Pick<Loaded, 'keys'>): number => keys.filter(hasLeft).length
 
-/** Counts the keys that the store will have once a person hands over all that came: at most the quantity, without a surplus of a part. */
-export const handedOverIn = ({ purchase: { quantity, surplus }, keys }: Loaded): number =>
-  Math.min(keys.length, surplus < quantity ? quantity - surplus : quantity)
+/** Counts the keys that the store will have once a person hands over all that came. */
+export const handedOverIn = ({ purchase, keys }: Loaded): number => Math.min(keys.length, unitsOrdered(purchase))
+
+/** Counts the units that are still ordered. A person who hands over keys although none is gives all of them. */
+export const unitsOrdered = ({ quantity, surplus }: Pick<Purchase, 'quantity' | 'surplus'>): number =>
+  surplus < quantity ? quantity - surplus : quantity

@@ -8,7 +8,7 @@ import { type Change, type Database, first } from '../storage/database.ts'
 import { assertLineAsSeen, entitlementLinesOf, entitlementOfOrder } from '../storage/entitlements.ts'
 import { countKeys } from '../storage/licence-keys.ts'
 import { purchasesOfOrder } from '../storage/purchases.ts'
-import { handedOverIn, type Loaded, unitsAgain, unitsLeft } from './advance.ts'
+import { handedOverIn, type Loaded, unitsAgain, unitsLeft, unitsOrdered } from './advance.ts'
 
 /** The decisions that a person can take on one purchase, in the order in which they are shown. */
 export const decisionTypes = ['adopt', 'hand_over', 'close', 'buy_again'] as const
@@ -135,7 +135,7 @@ const effectsOf: Record<DecisionType, (loaded: Loaded, around: Circumstances) =>
   ],
   hand_over: (loaded, { elsewhere, unattached }) => {
     const { purchase, keys } = loaded
-    const missing = purchase.quantity - handedOverIn(loaded)
+    const missing = unitsOrdered(purchase) - handedOverIn(loaded)
     return [
       `Gives the store ${handedOverIn(loaded) - unitsLeft(loaded)} of the ${counted(keys.length, 'key')} that came.`,
       unitsLeft(loaded) > 0 ? `It has ${counted(unitsLeft(loaded), 'key')} already.` : '',
@@ -151,7 +151,7 @@ const effectsOf: Record<DecisionType, (loaded: Loaded, around: Circumstances) =>
     ]
   },
   close: (loaded, { orders, unattached }) => [
-    `Ends it as cancelled; the store is notified that ${units(loaded.purchase.quantity - unitsLeft(loaded))} will not come.`,
+    `Ends it as cancelled; the store is notified that ${units(unitsAgain(loaded))} will not come.`,
     boughtToo(unattached, 'it then takes the place of this one, and its keys wait for a person.'),
     keptHere(loaded),
     moneyGone(orders),
@@ -160,7 +160,7 @@ const effectsOf: Record<DecisionType, (loaded: Loaded, around: Circumstances) =>
     const { purchase } = loaded
     const price = amountText(purchase.ceilingMinor, purchase.currency)
     return [
-      `Writes it off and buys ${units(purchase.quantity - unitsLeft(loaded))} again, at most ${price} each.`,
+      `Writes it off and buys ${units(unitsAgain(loaded))} again, at most ${price} each.`,
       boughtToo(unattached, 'it is read before anything is bought, and may be taken instead.'),
       keptHere(loaded),
       moneyGone(orders),

@@ -70,6 +70,27 @@ describe('handing over what came', () => {
     app.expectLedger({ charges: 1, keys: 2 })
   })
 
+  test.each([
+    ['hand_over', 2, []],
+    ['close', 0, [2]],
+  ] as const)(
+    'reported one unit too many as lost, where the order had taken that unit back (%s)',
+    async (type, keys, lost) => {
+      const app = await openTestApp()
+      const orderId = await keysShort(app, 3, 2)
+      await app.db.commit([{ statement: sql`update purchases set surplus = 1`, rows: 1 }])
+      const { choices } = await viewEvidence(app.ordering, (await app.purchase(orderId)).id, { read: false })
+      const said = Object.fromEntries(choices.map(({ decision, does }) => [decision, does]))
+      expect(said.hand_over).not.toContain('will not come')
+      expect(said.close).toContain('2 units will not come')
+      expect(said.buy_again).toContain('buys 2 units again')
+      await decide(app, orderId, { type })
+      await app.pass(MINUTE)
+      expect(app.callbacks('line.failed').map(({ data }) => data.quantity)).toEqual(lost)
+      app.expectLedger({ charges: 1, keys })
+    },
+  )
+
   test('clears the cancellation that came after the keys', async () => {
     const app = await openTestApp()
     app.sandbox.faults.add({ fault: 'hold-open' })
