@@ -5,7 +5,7 @@ import { type Change, commitUnlessStale } from '../storage/database.ts'
 import { enqueueAlert, enqueueUpdate, type UpdateEffect } from '../storage/outbox.ts'
 import { changePurchase, heldUnsaid, type Purchase } from '../storage/purchases.ts'
 import { lateOrders } from '../storage/store-orders.ts'
-import { load, pushUpdate, unitsLeft } from './advance.ts'
+import { load, pushUpdate, unitsAgain } from './advance.ts'
 import type { Ordering } from './context.ts'
 import type { Fulfilment } from './fulfil.ts'
 import { type OrderStanding, standingOf } from './order-view.ts'
@@ -109,13 +109,13 @@ async function alertOne(ordering: Pick<Ordering, 'db' | 'now' | 'newId'>, id: st
   const loaded = await load(ordering, id)
   if (!loaded?.purchase.holdReason) return
   const { store, reference } = loaded.name
-  const { orderId, holdReason: reason, holdReported, heldAt, note, quantity } = loaded.purchase
+  const { orderId, holdReason: reason, holdReported, heldAt, note } = loaded.purchase
   const words = `the paid order ${reference} of ${store} waits since ${new Date(heldAt ?? 0).toISOString()}: ${note ?? holdLabels[reason].means}`
   const payload = { note: words, store, reference, purchaseId: id, reason }
   const alert = enqueueAlert(ordering, { type: 'order_held', occasion: `${id}:${reason}:${heldAt}`, payload, orderId })
   const unsaid = holdToReport(holdReported, reason, true)
   if (unsaid === undefined) return void (await db.commit([alert]))
-  const held = { purchaseId: id, units: quantity - unitsLeft(loaded), reason: unsaid }
+  const held = { purchaseId: id, units: unitsAgain(loaded), reason: unsaid }
   // Stale: the purchase has just gone on, or is held for another reason. The next call sees its new state.
   await commitUnlessStale(db, [
     alert,

@@ -1,3 +1,4 @@
+import { sql } from 'drizzle-orm'
 /** A paid order that waits for too long: people are alerted once, and its shop says why. */
 import { describe, expect, test } from 'vitest'
 import { heldAlertMs, holdReasons } from '../../src/domain/purchase.ts'
@@ -98,6 +99,13 @@ describe('purchases of a backend that are held for an hour', () => {
       { purchaseId: ids[0], units: 2, reason: 'balance' },
       { purchaseId: ids[1], units: 3, reason: 'balance' },
     ])
+  })
+
+  test('counted a unit among those that wait that the order has taken back', async () => {
+    const { app, rows } = await openHeld(['1001'])
+    await app.db.commit([{ statement: sql`update purchases set surplus = 1`, rows: 1 }])
+    await alertHeld(app.ordering)
+    expect((await rows('callback')).map(({ payload }) => payload)).toMatchObject([{ units: 2, reason: 'balance' }])
   })
 
   test('alert people of the others, where one of them goes on at that instant', async () => {
