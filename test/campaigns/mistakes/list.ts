@@ -46,7 +46,7 @@ export const mistakes: readonly Mistake[] = [
   {
     name: 'server-error-is-failure',
     does: 'takes a 5xx for a proof that nothing was charged',
-    seed: 173,
+    seed: 179,
     edits: [
       {
         file: 'supplier/classify.ts',
@@ -190,6 +190,7 @@ export const mistakes: readonly Mistake[] = [
   {
     name: 'cancellations-freeze',
     does: 'freezes buying for reviews that cancellations caused',
+    seed: 4,
     edits: [
       {
         file: 'domain/purchase.ts',
@@ -329,6 +330,7 @@ export const mistakes: readonly Mistake[] = [
     name: 'note-not-looked-for',
     does: 'sends the customer of a shop licence keys by note without a look at the notes that it has sent',
     store: 'woocommerce',
+    seed: 17,
     edits: [
       {
         file: 'stores/woocommerce/hand-over.ts',
@@ -411,6 +413,7 @@ export const mistakes: readonly Mistake[] = [
     name: 'replacement-without-room',
     does: 'counts a key in place of one that does not work as a further unit of its line, so that it is never bought',
     figure: 'stuck',
+    seed: 5,
     edits: [
       {
         file: 'storage/entitlements.ts',
@@ -422,6 +425,7 @@ export const mistakes: readonly Mistake[] = [
   {
     name: 'claim-decided-twice',
     does: 'lets a claim be decided a second time, so that two keys come in place of one',
+    seed: 5,
     edits: [
       { file: 'ordering/claims.ts', find: 'if (claim.outcome !== null) {', replace: 'if (claim.number < 0) {' },
       {
@@ -463,6 +467,7 @@ export const mistakes: readonly Mistake[] = [
     does: 'buys as many units as were planned, also those that the shop has refunded since',
     store: 'woocommerce',
     figure: 'beyondEntitlement',
+    seed: 8,
     edits: [
       {
         file: 'domain/entitlement.ts',
@@ -518,7 +523,7 @@ export const mistakes: readonly Mistake[] = [
     does: 'puts keys on a Shopify order without a look at how it stands when they leave',
     store: 'shopify',
     figure: 'beyondEntitlement',
-    seed: 40,
+    seed: 52,
     edits: [
       {
         file: 'stores/shopify/hand-over.ts',
@@ -545,6 +550,7 @@ export const mistakes: readonly Mistake[] = [
     does: 'leaves a purchase held whose order is paid again',
     store: 'woocommerce',
     figure: 'stuck',
+    seed: 12,
     edits: [
       {
         file: 'domain/entitlement.ts',
