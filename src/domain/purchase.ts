@@ -571,13 +571,13 @@ const PAGE_NEEDED =
 
 const acceptedRows = [
   row('double_charge', ['accepted', 'completed', 'fulfilled', 'review'], 'found', (facts, { orders }) => {
-    const known = facts.supplierOrderId
     const open = undecided(orders)
-    const second =
-      known === null
-        ? open.filter((o) => facts.ordersSeen.length > 0 && !facts.ordersSeen.includes(o.id))
-        : open.filter((o) => o.id !== known)
-    const several = known === null && open.length > 1 ? open : second
+    // A purchase whose key was given by hand has no order: each that is found was bought in addition, before a restore.
+    const isAsked = facts.supplierOrderId === null && facts.state === 'review'
+    const second = isAsked
+      ? open.filter((o) => facts.ordersSeen.length > 0 && !facts.ordersSeen.includes(o.id))
+      : open.filter((o) => o.id !== facts.supplierOrderId)
+    const several = isAsked && open.length > 1 ? open : second
     if (several.length === 0) return undefined
     return { set: { ordersSeen: ids(facts, several) }, effects: doubleCharge(several) }
   }),

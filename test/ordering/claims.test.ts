@@ -12,6 +12,7 @@ import {
   refuseClaim,
 } from '../../src/ordering/claims.ts'
 import { viewOrder } from '../../src/ordering/order-view.ts'
+import { sweep } from '../../src/reconciliation/sweep.ts'
 import { claimByNumber, claimsOfOrder } from '../../src/storage/claims.ts'
 import { dueSettlements } from '../../src/storage/entitlements.ts'
 import { auditOf } from '../../src/storage/evidence.ts'
@@ -126,6 +127,19 @@ test("delivers the supplier's new key at no cost", async () => {
   expect(key && openKey(app.ordering, key)).toBe(text)
   const said = JSON.stringify([await app.db.query(auditOf(given?.id ?? '')), app.lines])
   expect(said, 'the key is in no log and no audit').not.toContain(text)
+})
+
+test("a forgotten order for the part of the supplier's new key was on no list of people: it is reported as a second charge", async () => {
+  const { app, orderId } = await claimed()
+  await adoptKey(app.ordering, 1, 'NEWK-EYOF-SUPP', 'ann')
+  await app.pass(MINUTE)
+  const [, given] = await app.purchases(orderId)
+  // As after a restore: the database that was lost had bought that part.
+  const { supplierProductId: productId = '', externalOrderId = '' } = given ?? {}
+  app.sandbox.world.orders.place('lost', 'lost', { productId, quantity: 1, externalOrderId })
+  expect(await sweep(app.ordering)).toMatchObject({ orders: 2, matched: 2, refreshed: 1 })
+  expect(await app.discrepancies()).toEqual(['double_charge'])
+  expect(await sweep(app.ordering), 'what a person was shown is no news').toMatchObject({ matched: 2, refreshed: 0 })
 })
 
 test('refuses a key that a purchase has already, and a text that is no key', async () => {
