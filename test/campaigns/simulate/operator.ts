@@ -197,16 +197,16 @@ export function createOperator(world: World, temper: Temper) {
 
   /** What the operator has bought again is wanted at once: a cap that holds it is overridden. */
   const letPassSoon = (reference: string): void =>
-    void timeline.after(
-      2 * MINUTE,
-      () =>
-        void host.ask(async (process) => {
-          for (const purchase of await process.ordering.db.query(unsettled)) {
-            const isHeld = purchase.holdReason === 'spend_cap' && partOf(purchase.externalOrderId) === partOf(reference)
-            if (isHeld) await override(process, purchase)
-          }
-        }),
-    )
+    void timeline.after(2 * MINUTE, () => letPass((part) => part === partOf(reference)))
+
+  /** Overrides the caps that hold a purchase of one of these parts. */
+  const letPass = (isMeant: (part: string) => boolean = () => true): void =>
+    void host.ask(async (process) => {
+      for (const purchase of await process.ordering.db.query(unsettled)) {
+        const isHeld = purchase.holdReason === 'spend_cap' && isMeant(partOf(purchase.externalOrderId))
+        if (isHeld) await override(process, purchase)
+      }
+    })
 
   async function decide(process: SimProcess, purchase: Purchase): Promise<void> {
     const { ordering } = process
@@ -419,6 +419,7 @@ export function createOperator(world: World, temper: Temper) {
     left,
     said,
     surplus,
+    letPass,
     replacements,
     counts,
     /** A retry that comes later would not be over when the seed is. @param endsAt the seed is over then */
