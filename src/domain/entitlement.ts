@@ -467,7 +467,7 @@ function stand(order: Settling, part: PlannedPart): void {
     const isHeld = isReview ? takenBackBy !== null && part.hasKeys : isStandingHold(part.holdReason)
     if (!isHeld && (isReview || takenBackBy === null)) return
     push(order, part, { step: 'shop_pays', id })
-    // The customer has the units that are wanted again, so that `more` does not name those that stay here.
+    // The customer already has the units that are wanted again. `more` then says nothing of the units that stay here.
     if (!step && takenBackBy === 'units' && surplus > 0) order.notices.push({ notice: 'surplus', line, units: surplus })
     return
   }

@@ -724,7 +724,7 @@ function plannedNext(
   }
 }
 
-/** Counts the units whose keys the store lacks, without a surplus. A person who has the purchase bought again buys as many. */
+/** Counts the units that the store lacks. Units that the order took back do not count, unless it lacks no others. */
 export function unitsAgain({ purchase, keys }: Pick<Loaded, 'purchase' | 'keys'>): number {
   const open = purchase.quantity - unitsLeft({ keys })
   return open > purchase.surplus ? open - purchase.surplus : open
@@ -776,6 +776,6 @@ export const unitsLeft = ({ keys }: Pick<Loaded, 'keys'>): number => keys.filter
 /** Counts the keys that the store will have once a person hands over all that came. */
 export const handedOverIn = ({ purchase, keys }: Loaded): number => Math.min(keys.length, unitsOrdered(purchase))
 
-/** Counts the units that are still ordered. A person who hands over keys although none is gives all of them. */
+/** Counts the units that the order did not take back. If it took all of them back, all count: a person may still hand them over. */
 export const unitsOrdered = ({ quantity, surplus }: Pick<Purchase, 'quantity' | 'surplus'>): number =>
   surplus < quantity ? quantity - surplus : quantity

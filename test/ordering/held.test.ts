@@ -1,5 +1,6 @@
-import { sql } from 'drizzle-orm'
 /** A paid order that waits for too long: people are alerted once, and its shop says why. */
+
+import { sql } from 'drizzle-orm'
 import { describe, expect, test } from 'vitest'
 import { heldAlertMs, holdReasons } from '../../src/domain/purchase.ts'
 import { alertHeld } from '../../src/ordering/late.ts'

@@ -128,11 +128,13 @@ export function createOperator(world: World, temper: Temper) {
   /** Lines, as `order/line`, of which units were bought that are not ordered any more. */
   const surplus = new Set<string>()
   log.listeners.add((what, { detail }) => {
-    const [, order, line] = (what === 'alert' && SURPLUS.exec(String(detail))) || []
+    if (what !== 'alert') return
+    const text = String(detail)
+    const [, order, line] = SURPLUS.exec(text) ?? []
     if (order && line) surplus.add(`${order}/${line}`)
-    const command = what === 'alert' ? /quayside orders (?:take|release) .*/.exec(String(detail))?.[0] : undefined
-    const held = what === 'alert' ? FOR_PERSON.exec(String(detail))?.[1] : undefined
-    const early = what === 'alert' ? BEFORE_CONNECTION.exec(String(detail))?.[1] : undefined
+    const command = /quayside orders (?:take|release) .*/.exec(text)?.[0]
+    const held = FOR_PERSON.exec(text)?.[1]
+    const early = BEFORE_CONNECTION.exec(text)?.[1]
     if (command) asked.add(command)
     if (early) asked.add(`quayside orders take ${early}`)
     if (held) asked.add(`quayside orders release ${held}`)
