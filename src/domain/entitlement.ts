@@ -13,7 +13,7 @@
  *   | more units, not granted                     | one alert: `orders take --line`                        |
  *
  * If fewer units are left, a purchase that was sent but provably not executed ends, and its part is planned again for the rest.
- * A person may close units that the order has taken back. If the order pays for them again, they count as not granted.
+ * A person may close units that the order took back, or hand over the others alone. If paid again, they count as not granted.
  */
 import {
   finalStates,
@@ -240,7 +240,7 @@ export interface PlannedPart {
   isDecided: boolean
   /** A person has closed the part, or decided on it in another way. The merchant's request to try again does not reopen it. */
   isClosed: boolean
-  /** A person takes units of its line just now, and the part was taken back: it is planned again, whatever else has ended. */
+  /** A person takes units of its line just now. If the part was taken back, it is planned again, whatever else has ended. */
   isWanted: boolean
   /** A worker holds the purchase: it is settled when the worker has finished. */
   isLeased: boolean
@@ -507,8 +507,12 @@ function endedOf(part: PlannedPart): number {
   return isOver(state) && (!isTakenBack(part) || (mayCost && !isClosed)) ? quantity - left : 0
 }
 
-/** Units of a part that a person closed after the order took the part back. If they are paid again, only a person buys them. */
-const closedOf = (part: PlannedPart): number => (isTakenBack(part) && part.isClosed ? part.quantity - part.left : 0)
+/** Units that the order took back, and that a person closed or handed the others over without. If paid again, only a person buys them. */
+function closedOf(part: PlannedPart): number {
+  const open = part.quantity - part.left
+  if (isTakenBack(part)) return part.isClosed ? open : 0
+  return isOver(part.state) || lends(part) || isKeptForPerson(part) || part.isWanted ? 0 : Math.min(part.surplus, open)
+}
 
 const sum = <T>(items: readonly T[], of: (item: T) => number): number =>
   items.reduce((total, item) => total + of(item), 0)

@@ -158,8 +158,8 @@ function partOf(
   const left = (one: Purchase) => keysOf.get(one.id)?.left ?? 0
   const { state, decidedRevision, takenBackBy } = newest
   const line = lineOf.get(newest.lineId)?.line ?? ''
-  const isWanted = state === 'cancelled' && takenBackBy !== null && (now.takes?.(line) ?? false)
-  const isTaken = isWanted && decidedRevision !== null
+  const isWanted = now.takes?.(line) ?? false
+  const isTaken = isWanted && state === 'cancelled' && takenBackBy !== null && decidedRevision !== null
   return {
     ...newest,
     line,

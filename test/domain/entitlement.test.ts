@@ -477,14 +477,28 @@ describe('more units than are planned', () => {
     const lends = { step: 'shop_limits', id: 'p1', surplus: 0 }
     expect(stepsOf([part('fulfilled', shown)], { units: 3 })).toEqual([lends])
     expect(stepsOf([part('completed', { ...shown, left: 0 })], { units: 3 })).toEqual([lends])
-    const grows = [{ step: 'grow', line: 'a', units: 1 }]
-    // A person handed over fewer keys than were bought: the key that stayed here did not come.
-    for (const isDecided of [true, false]) {
-      const short = part('completed', { ...shown, left: 1, waiting: 1, hasKeys: false, isDecided })
-      expect(stepsOf([short], { units: 3 })).toEqual(grows)
+  })
+
+  test('were bought beside units of the same line that a person had not waited for: the line had more units than the order', () => {
+    // A person handed over fewer keys than were bought: the key that stayed here did not come, and was charged.
+    const shown = { quantity: 3, surplus: 1, left: 2, hasKeys: false }
+    const asks = { steps: [], notices: [{ notice: 'ask', line: 'a', units: 1 }], isOpen: false }
+    const stuck = [
+      part('fulfilled', { ...shown, isDecided: true }),
+      part('fulfilled', shown),
+      part('completed', { ...shown, left: 1, waiting: 1, isDecided: true }),
+      part('completed', { ...shown, left: 1, waiting: 1 }),
+      part('review', { ...shown, isDecided: true }),
+    ]
+    for (const one of stuck) {
+      expect(settledOf([one], { units: 3 })).toEqual(asks)
+      expect(settledOf([one], { units: 2 })).toMatchObject({ steps: [], notices: [] })
+      expect(settledOf([one], { units: 4 })).toEqual({ ...asks, steps: [{ step: 'grow', line: 'a', units: 1 }] })
+      expect(stepsOf([{ ...one, isWanted: true }], { units: 3 })).toEqual([{ step: 'grow', line: 'a', units: 1 }])
     }
-    expect(stepsOf([part('review', { ...shown, hasKeys: false })], { units: 3 })).toEqual(grows)
-    expect(stepsOf([part('fulfilled', { ...shown, hasKeys: false })], { units: 3 })).toEqual(grows)
+    // What a person took since is planned, and nothing is asked.
+    const parts = partsOf(part('fulfilled', shown), part('accepted'))
+    expect(settledOf(parts, { units: 3 })).toMatchObject({ steps: [], notices: [] })
   })
 
   test('first release the keys that stayed here', () => {
@@ -1165,7 +1179,11 @@ describe('a purchase that a person decided on, against how the order stands', ()
   test('has nothing bought in its place while its keys wait for a person again', () => {
     const kept = { ...decided, hasKeys: true, surplus: 1, isCancelled: true, takenBackBy: 'units' } as const
     expect(stepsOf([part('review', kept)])).toEqual([])
-    expect(stepsOf([part('review', { ...kept, hasKeys: false })])).toEqual([{ step: 'grow', line: 'a', units: 1 }])
+    // Its key did not come: a person says whether another is bought.
+    expect(settledOf([part('review', { ...kept, hasKeys: false })])).toMatchObject({
+      steps: [],
+      notices: [{ notice: 'ask', line: 'a', units: 1 }],
+    })
   })
 
   test('counts among the units that are planned', () => {

@@ -9,7 +9,7 @@ import { wooKey } from '../shops/woocommerce-shop.ts'
 import { shopifyThatChanges, wooCommerceThatChanges } from '../support/changing-shop.ts'
 import { openDeliveryEndpoint } from '../support/dialect-endpoint.ts'
 import { openShopApp, SHOP } from '../support/shop-app.ts'
-import { openShopifyApp } from '../support/shopify-app.ts'
+import { openShopifyApp, SHOP as SHOPIFY } from '../support/shopify-app.ts'
 import { openTestApp, type TestApp } from '../support/test-app.ts'
 
 const MINUTE = 60_000
@@ -238,6 +238,40 @@ test('units that Shopify took off, that a person then closed, and that are paid 
   await shop.pass(HOUR)
   expect(shop.unitsBought()).toBe(2)
   expect(await shop.alertsAbout(reference)).toContainEqual(expect.stringMatching(/orders take .* --line/))
+})
+
+test('a unit of Shopify that is paid once more, after a person handed over the keys beside it, was bought although its key was charged and had not come', async () => {
+  const shop = await shopifyThatChanges()
+  shop.sandbox.faults.add({ fault: 'partial-keys', first: 1, status: 'completed', delayMs: 20 * HOUR })
+  const reference = shop.buys(2)
+  const [line] = shop.shop.orders.get(reference)?.lines ?? []
+  await shop.pass(MINUTE)
+  shop.shop.refund(reference, { lines: [{ id: line?.id ?? '', quantity: 1 }] })
+  await shop.pass(90 * MINUTE)
+  const { id = '' } = (await shop.orderOf(reference)) ?? {}
+  const [bought] = await shop.purchases(id)
+  expect(bought).toMatchObject({ quantity: 2, surplus: 1, state: 'review' })
+  await decidePurchase(
+    shop.ordering,
+    bought?.id ?? '',
+    { type: 'hand_over' },
+    { actor: 'ann', reason: 'one is enough' },
+  )
+  await shop.pass(5 * MINUTE)
+  expect(shop.keysIn(reference)).toHaveLength(1)
+
+  shop.raises(reference, 0, 2)
+  await shop.pass(HOUR)
+  expect(shop.unitsBought()).toBe(2)
+  expect(await shop.alertsAbout(reference)).toContainEqual(
+    expect.stringMatching(/1 unit of line .* is ordered and not bought .*orders take .* --line/),
+  )
+
+  await takeByHand(shop.ordering, SHOPIFY, reference, { take: { line: line?.id ?? '' } }, 'ann')
+  await shop.pass(HOUR)
+  expect(shop.unitsBought()).toBe(3)
+  expect(shop.keysIn(reference)).toHaveLength(2)
+  expect(shop.isDone(reference)).toBe(true)
 })
 
 test('a single key of WooCommerce that a note has brought while another one was bought is not mailed again once that one is refunded', async () => {
