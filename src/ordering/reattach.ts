@@ -308,7 +308,8 @@ async function showPerson(ordering: Ordering, { part, generation, order }: Found
  * the restore is also looked up at the supplier, under the references of its next ten generations, and in the deliveries that
  * announced an order which no purchase has: the list of a supplier may show it later than it should. If the supplier's list did not
  * show all orders, parts of store orders from the weeks after the restore are looked up too. Before the first purchase of a line
- * is sent, the parts by which the line may have grown are looked up in the same way.
+ * is sent, the parts by which the line may have grown are looked up in the same way. An order that is known for another part of the
+ * line comes first too: it may have more units than that part has now.
  *
  * @returns true when the purchase must not be sent now: an order was found for its part, or orders are not reattached yet
  * @throws Failure `unavailable` when the supplier cannot be read
@@ -326,13 +327,15 @@ export async function boughtBefore(ordering: Ordering, purchase: Purchase): Prom
   const isForgotten = mayBeForgotten(order.receivedAt, { restoredAt, unknownFrom, isCutOff: listEnd !== null })
   const line = await purchasesOfLine(ordering, purchase)
   const isFirst = !line.some(({ sends, firstSentAt }) => sends > 0 && (firstSentAt ?? 0) >= restoredAt)
-  const grown = isFirst ? partsAfter(Math.max(...line.map((one) => one.part))) : []
+  const known = line.map((one) => one.part)
+  const grown = isFirst ? partsAfter(Math.max(...known)) : []
   let stop = false
-  for (const number of [purchase.part, ...grown]) {
+  for (const number of new Set([purchase.part, ...grown, ...(isFirst ? known : [])])) {
     const part: Part = { ...name, part: number }
     const found = new Map((await unattachedOf(ordering, part)).map((one) => [one.supplierOrderId, one.generation]))
-    const asked = isForgotten ? generationsToAsk(line.filter((one) => one.part === number)) : []
-    const announced = isForgotten ? await announcedFor(ordering, part) : []
+    const asks = isForgotten && (number === purchase.part || grown.includes(number))
+    const asked = asks ? generationsToAsk(line.filter((one) => one.part === number)) : []
+    const announced = asks ? await announcedFor(ordering, part) : []
     for (const [id, generation] of [...announced, ...(await askedFor(ordering, part, asked))]) found.set(id, generation)
     // The latest generation comes first, as after every scan.
     for (const [id, generation] of [...found].sort(([, a], [, b]) => b - a)) {
