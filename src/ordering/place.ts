@@ -256,7 +256,7 @@ export async function hold(
 async function stepAsideAfterRestore(ordering: Ordering, purchaseId: string): Promise<void> {
   const purchase = await first(ordering.db, purchaseById(purchaseId))
   if (purchase?.state !== 'planned' && purchase?.state !== 'waiting') return
-  await putOff(ordering, purchase, STEP_ASIDE_MS, 'looked up after a restore: an order of its part is not clear yet')
+  await putOff(ordering, purchase, STEP_ASIDE_MS, 'looked up after a restore: an order of its line is not clear yet')
 }
 
 /** Puts off a purchase whose store the configuration lacks, and alerts people, at most once a day for each store. */

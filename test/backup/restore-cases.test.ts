@@ -537,6 +537,51 @@ test('a part of a shop is not enlarged beyond what one order may have by a quant
   expect(charges(app)).toBe(1)
 })
 
+test('a unit was bought beyond its line, where a lost order for more units of another part could not be read when a person resumed buying', async () => {
+  const { shop, beside } = await besideShop()
+  const world = await openRestoreWorld({ beside })
+  const { app } = world
+  const pass = async (ms: number): Promise<void> => {
+    for (const end = app.now() + ms; app.now() < end; ) {
+      app.move(30 * SECOND)
+      while ((await app.runtime.work.poll()) > 0);
+      await world.work()
+    }
+  }
+  const { sku, name, productId } = await app.offer()
+  const { id: product } = shop.addProduct({ name, sku, regular_price: '99.00', virtual: true })
+  await pass(MINUTE)
+  const backup = world.backUp()
+  app.sandbox.faults.add({ fault: 'hold-open' })
+  const { id } = shop.buy({ lines: [{ product, quantity: 3 }] })
+  const has = (quantity: number) =>
+    shop.edit(id, ({ lines: [line] }) => line && Object.assign(line, { quantity, total: 9_900 * quantity }))
+  await pass(MINUTE)
+  expect(app.sandbox.world.report().charges).toHaveLength(1)
+  has(2)
+  await pass(MINUTE)
+  const { id: lost } = first(app.sandbox.world.orders.known(1))
+  const { order } = app.supplier
+  let isGone = true
+  app.supplier.order = async (asked) => (isGone && asked === lost ? undefined : order(asked))
+  await world.restore(backup)
+  await pass(REATTACHED)
+  has(3)
+  await pass(3 * MINUTE)
+  await takeByHand(app.ordering, SHOP, String(id), { take: 'all' }, 'test')
+  // The part of two waits for stock, and the part that was added does not.
+  app.sandbox.world.offers.change(productId, { stock: 1 })
+  await unfreeze(app.ordering, 'test')
+  await pass(3 * MINUTE)
+  expect(charges(app)).toBe(1)
+  isGone = false
+  await pass(HOUR)
+  expect(charges(app)).toBe(1)
+  const { id: orderId } = first(await app.db.query(storeOrderByReference(SHOP, String(id))))
+  const parts = (await app.purchases(orderId)).map(({ part, quantity, state }) => `${part}: ${quantity} ${state}`)
+  expect(parts).toEqual(['1: 3 accepted', '2: 1 cancelled'])
+})
+
 describe('a unit that was added to an order of a shop since it was taken, and that a person is asked for', () => {
   async function openGrown() {
     const { shop, beside } = await besideShop()
