@@ -308,8 +308,8 @@ async function showPerson(ordering: Ordering, { part, generation, order }: Found
  * the restore is also looked up at the supplier, under the references of its next ten generations, and in the deliveries that
  * announced an order which no purchase has: the list of a supplier may show it later than it should. If the supplier's list did not
  * show all orders, parts of store orders from the weeks after the restore are looked up too. Before the first purchase of a line
- * is sent, the parts by which the line may have grown are looked up in the same way. An order that is known for another part of the
- * line comes first too: it may have more units than that part has now.
+ * is sent, the parts by which the line may have grown are looked up in the same way. Orders that are known for its other parts come
+ * first too: they may have more units than those parts have now.
  *
  * @returns true when the purchase must not be sent now: an order was found for its part, or orders are not reattached yet
  * @throws Failure `unavailable` when the supplier cannot be read
@@ -327,10 +327,9 @@ export async function boughtBefore(ordering: Ordering, purchase: Purchase): Prom
   const isForgotten = mayBeForgotten(order.receivedAt, { restoredAt, unknownFrom, isCutOff: listEnd !== null })
   const line = await purchasesOfLine(ordering, purchase)
   const isFirst = !line.some(({ sends, firstSentAt }) => sends > 0 && (firstSentAt ?? 0) >= restoredAt)
-  const known = line.map((one) => one.part)
-  const grown = isFirst ? partsAfter(Math.max(...known)) : []
+  const grown = isFirst ? partsAfter(Math.max(...line.map((one) => one.part))) : []
   let stop = false
-  for (const number of new Set([purchase.part, ...grown, ...(isFirst ? known : [])])) {
+  for (const number of new Set([purchase.part, ...grown, ...(isFirst ? line.map((one) => one.part) : [])])) {
     const part: Part = { ...name, part: number }
     const found = new Map((await unattachedOf(ordering, part)).map((one) => [one.supplierOrderId, one.generation]))
     const asks = isForgotten && (number === purchase.part || grown.includes(number))
