@@ -122,7 +122,7 @@ const budgets: Record<string, number> = {
   keys: 715,
   listings: 2_010,
   observe: 320,
-  ordering: 8_711,
+  ordering: 8_714,
   processes: 580,
   reconciliation: 1_235,
   rehearsal: 180,

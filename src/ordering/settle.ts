@@ -218,9 +218,12 @@ async function moved(books: Books, part: PlannedPart, step: PurchaseStep | undef
         const also = now.isForDelivery ? [] : [hastenHandOver(id, at)]
         return { input: { type: step.step }, set: { ...set, note: null }, also }
       }
-      case 'shop_limits':
+      case 'shop_limits': {
         // If the store already has all units that the order is entitled to, the purchase ends at its next read, due now.
-        return { input: { type: step.step, surplus: step.surplus }, set: { refreshAt: at } }
+        // Keys of a closed order that are released now may wait in the shop for its closing: it is closed again after them.
+        const also = part.state === 'fulfilled' ? [markReopened(now.order.id)] : []
+        return { input: { type: step.step, surplus: step.surplus }, set: { refreshAt: at }, also }
+      }
       case 'again':
         return { input: { type: step.step, quantity: step.quantity }, nextGeneration }
       default: {

@@ -310,6 +310,26 @@ test('a single key that a note has brought to an order which its merchant had co
   expect(app.shop.mailsWith(key).map(({ kind }) => kind)).toEqual(['customer_note'])
 })
 
+test('a key that was released for a unit paid once more stayed in its line and was never mailed, where the order was set back to processing', async () => {
+  const shop = await wooCommerceThatChanges()
+  shop.sandbox.faults.add({ fault: 'hold-open' })
+  const reference = shop.buys(2)
+  await shop.pass(MINUTE)
+  shop.refundsUnits(reference, 0, 1)
+  shop.completesOpen()
+  await shop.pass(5 * MINUTE)
+  expect([shop.isDone(reference), shop.keysIn(reference).length]).toEqual([true, 1])
+  shop.paysAgain(reference)
+  shop.shop.edit(Number(reference), ({ lines: [line] }) => line && Object.assign(line, { quantity: 3, total: 29_700 }))
+  await shop.pass(HOUR)
+  const { id = '' } = (await shop.orderOf(reference)) ?? {}
+  expect(await shop.purchases(id)).toMatchObject([{ quantity: 2, surplus: 0, state: 'fulfilled' }])
+  // The mail of the order that is completed again prints both keys.
+  const mails = shop.keysIn(reference).map((key) => shop.shop.mailsWith(key).at(-1)?.kind)
+  expect(mails).toEqual(['completed', 'completed'])
+  expect(shop.isDone(reference)).toBe(true)
+})
+
 test('an order of WooCommerce that was bought after all gets no remark that says to refund it, and its key by one mail', async () => {
   const app = await openShopApp()
   const [one] = await app.sell()
