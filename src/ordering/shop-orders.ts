@@ -31,7 +31,7 @@ import {
 } from '../storage/entitlements.ts'
 import { audited } from '../storage/evidence.ts'
 import { type ListingRow, listingsOfVariants } from '../storage/listings.ts'
-import { hastenClosing, hastenHeldOver, repeatTakenBack } from '../storage/outbox.ts'
+import { hastenClosing, hastenHeldOver } from '../storage/outbox.ts'
 import { enqueuePublications } from '../storage/publications.ts'
 import { purchasesOfOrder } from '../storage/purchases.ts'
 import { currentEpoch } from '../storage/restores.ts'
@@ -370,7 +370,6 @@ async function follow(ordering: Ordering, seen: Seen, order: StoreOrder, wishesB
     ...settlement.changes,
     ...rowChanges(ordering, seen, order.id, settlement),
     ...(isNews && after.standing === 'paid' ? [hastenClosing(order.id, ordering.now())] : []),
-    ...(isNews && after.standing === 'paid' && lowers(after, known) ? [repeatTakenBack(order.id, ordering.now())] : []),
     // An order that closes while it is cancelled in its shop sends no mail. Its keys may have come then, so it closes again.
     ...(isNews && after.standing === 'paid' && known.standing === 'cancelled' ? [markReopened(order.id)] : []),
     ...(isNews && keepsDecisions ? [keepDecisions(order.id, row.revision, revision)] : []),

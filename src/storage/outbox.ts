@@ -229,18 +229,6 @@ export const hastenHeldOver = change('any', (orderId: string, at: number) =>
   ),
 )
 
-/** Repeats the callbacks whose keys came onto an order while its shop had taken their purchase back: the customer was not sent them. */
-export const repeatTakenBack = change('any', (orderId: string, at: number) =>
-  build
-    .update(outbox)
-    .set({ state: 'due', attempts: 0, notBefore: onceOver(at) })
-    .where(
-      sql`${outbox.state} = 'done' and ${outbox.id} in (select k.hand_over_id from licence_keys k
-        join purchases p on p.id = k.purchase_id
-        where p.order_id = ${orderId} and p.state = 'fulfilled' and p.taken_back_by is not null)`,
-    ),
-)
-
 /** Makes `order.closed` and `keys.waiting` of a now paid order wait no longer than until an instant. */
 export const hastenClosing = change('any', (orderId: string, at: number) =>
   hasten(at, sql`${outbox.orderId} = ${orderId} and ${outbox.type} in ('order.closed', 'keys.waiting')`),

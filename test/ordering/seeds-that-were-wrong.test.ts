@@ -12,7 +12,6 @@ import { openShopApp, SHOP } from '../support/shop-app.ts'
 import { openShopifyApp, SHOP as SHOPIFY } from '../support/shopify-app.ts'
 import { openTestApp, type TestApp } from '../support/test-app.ts'
 
-const SECOND = 1_000
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
 
@@ -309,28 +308,6 @@ test('a single key that a note has brought to an order which its merchant had co
   await app.pass(HOUR)
   expect(app.statusOf(reference)).toBe('completed')
   expect(app.shop.mailsWith(key).map(({ kind }) => kind)).toEqual(['customer_note'])
-})
-
-test('a key that came onto an order of Shopify just before its refund was never mailed, where its unit was paid for once more', async () => {
-  const shop = await shopifyThatChanges()
-  const reference = shop.buys(1)
-  shop.shop.strike({ kind: 'PutKeys', fault: 'lost_after' })
-  for (let tries = 0; shop.keysIn(reference).length === 0 && tries < 60; tries += 1) await shop.pass(SECOND)
-  shop.refundsUnits(reference, 0, 1)
-  await shop.pass(10 * MINUTE)
-  const { id = '' } = (await shop.orderOf(reference)) ?? {}
-  expect(await shop.purchases(id)).toMatchObject([{ state: 'fulfilled', takenBackBy: expect.any(String) }])
-  const mails = () => shop.shop.mails().filter(({ order, kind }) => order === reference && kind.startsWith('shipping'))
-  expect(mails()).toEqual([])
-
-  // The customer pays for that unit once more, and for another one.
-  shop.raises(reference, 0, 2)
-  await shop.pass(HOUR)
-  expect(shop.unitsBought()).toBe(2)
-  expect(shop.isDone(reference), 'each unit is fulfilled').toBe(true)
-  expect(mails()).toHaveLength(2)
-  await shop.pass(HOUR)
-  expect(mails()).toHaveLength(2)
 })
 
 test('a key that was released for a unit paid once more stayed in its line and was never mailed, where the order was set back to processing', async () => {

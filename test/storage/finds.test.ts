@@ -722,35 +722,6 @@ const changes: Record<string, Changed> = {
     left: { balance: { dedupeKey: '4' }, 'another order': { dedupeKey: '5' }, 'no keys': { dedupeKey: '6' } },
     to: { notBefore: NOW },
   },
-  'the keys of an order that came onto it while its shop had taken their purchase back': {
-    table: schema.outbox,
-    base: { ...effect, state: 'done', attempts: 3, notBefore: 1 },
-    beside: [
-      ...['back', 'paid', 'going on'].flatMap((id): [typeof schema.purchases | typeof schema.licenceKeys, Row][] => [
-        [
-          schema.purchases,
-          {
-            ...purchase,
-            id,
-            state: id === 'going on' ? 'completed' : 'fulfilled',
-            takenBackBy: id === 'paid' ? null : 'standing',
-          },
-        ],
-        [schema.licenceKeys, { ...key, purchaseId: id, ordinal: 1, handOverId: id }],
-      ]),
-      [schema.purchases, { ...purchase, id: 'q', orderId: 'q', lineId: 'm', state: 'fulfilled', takenBackBy: 'units' }],
-      [schema.licenceKeys, { ...key, purchaseId: 'q', ordinal: 1, handOverId: 'another order' }],
-    ],
-    change: effects.repeatTakenBack('o', NOW),
-    changed: { back: { dedupeKey: '1' } },
-    left: {
-      paid: { dedupeKey: '2' },
-      'going on': { dedupeKey: '3' },
-      'another order': { dedupeKey: '4' },
-      'no keys': { dedupeKey: '5' },
-    },
-    to: { state: 'due', attempts: 0, notBefore: NOW },
-  },
   'a delivery that is read again': {
     table: schema.deliveries,
     base: { ...delivery, state: 'dead', attempts: 9, finishedAt: 1, lastError: 'x' },

@@ -426,7 +426,6 @@ export const calls: Record<string, unknown[]> = {
   hastenHandOver: ['p', at],
   hastenClosing: ['o', at],
   hastenHeldOver: ['o', at],
-  repeatTakenBack: ['o', at],
   heldUnsaid: ['ceiling', at, 1],
   insertClaim: [claim],
   claimById: ['c'],
