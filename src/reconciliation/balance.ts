@@ -172,6 +172,9 @@ function alarm(ordering: Explaining, reading: BalanceReading, account: BalanceAc
 /** Readings are kept long enough to look back over a month's bills. */
 const READINGS_KEPT_MS = 30 * 24 * 3_600_000
 
+/** Clocks of several machines differ by less. */
+const AHEAD_MS = 10 * 60_000
+
 /** The most readings that are kept. A reading every five minutes makes 8,640 in that time; events and purchases add some. */
 const KEPT_MAX = 10_000
 
@@ -201,7 +204,9 @@ export async function fetchBalance({ db, supplier, now, newId, log, requestSync 
     log.info('balance.tier_changed', { before: known.tier, after: reading.tier })
     requestSync('tier_changed')
   }
-  await db.commit([insertBalance(reading), forgetBalanceReadings(readAt - READINGS_KEPT_MS, KEPT_MAX)])
+  // A reading that is dated after this one, by a clock that was ahead, would count as the newest until its date.
+  const forgets = forgetBalanceReadings(readAt - READINGS_KEPT_MS, readAt + AHEAD_MS, KEPT_MAX)
+  await db.commit([insertBalance(reading), forgets])
   return reading
 }
 

@@ -1,4 +1,4 @@
-import { and, desc, eq, gte, inArray, isNotNull, isNull, lt, or, sql } from 'drizzle-orm'
+import { and, desc, eq, gt, gte, inArray, isNotNull, isNull, lt, or, sql } from 'drizzle-orm'
 import type { Change } from './database.ts'
 import {
   balanceAccounts,
@@ -161,13 +161,14 @@ export const latestTier = firstBy(balanceReadings, [isNotNull(balanceReadings.ti
 
 export const insertBalance = insertInto(balanceReadings)
 
-/** Forgets balance readings before an instant, and all but the newest `keptMax`. */
-export const forgetBalanceReadings = change('any', (before: number, keptMax: number) =>
+/** Forgets balance readings before an instant, those after another (a clock was ahead), and all but the newest `keptMax`. */
+export const forgetBalanceReadings = change('any', (before: number, after: number, keptMax: number) =>
   build
     .delete(balanceReadings)
     .where(
       or(
         lt(balanceReadings.readAt, before),
+        gt(balanceReadings.readAt, after),
         lt(
           balanceReadings.readAt,
           sql`(select r.read_at from ${balanceReadings} r order by r.read_at desc limit 1 offset ${keptMax} - 1)`,

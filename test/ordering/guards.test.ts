@@ -149,6 +149,21 @@ describe('before anything is bought', () => {
     app.expectLedger({ charges: 1, keys: 1 })
   })
 
+  test('a balance that was read while the clock was days ahead held purchases for days, although it was topped up since', async () => {
+    const app = await openTestApp({ balanceMinor: 100 })
+    app.move(48 * HOUR)
+    await app.ordering.checkBalance()
+    app.move(-48 * HOUR)
+    const orderId = await app.buy('1001')
+    await app.pass(5 * MINUTE)
+    expect(await app.purchase(orderId)).toMatchObject({ state: 'planned', holdReason: 'balance' })
+    app.sandbox.world.topUp(100_000)
+    await app.ordering.checkBalance()
+    await app.pass(5 * MINUTE)
+    expect(await app.state(orderId)).toBe('fulfilled')
+    app.expectLedger({ charges: 1, keys: 1 })
+  })
+
   test('ten orders at once buy no more than the balance covers', async () => {
     const app = await openTestApp({ balanceMinor: 10_000 })
     const { sku, costMinor } = await app.offer()

@@ -518,7 +518,7 @@ export const calls: Record<string, unknown[]> = {
   deliveryAfter: ['a', 'z', 1],
   forgetBodies: ['a', 'z', '%'],
   forgetDeliveries: ['a', 'z'],
-  forgetBalanceReadings: [at, 1],
+  forgetBalanceReadings: [at, at, 1],
   changeSyncRun: [{ id: 'r', cursor: 1 }, { pages: 1 }],
   assertNoFreeze: [at],
   clearFreeze: [['9f86d081', 'freeze']],
