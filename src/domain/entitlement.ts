@@ -507,7 +507,7 @@ function endedOf(part: PlannedPart): number {
   return isOver(state) && (!isTakenBack(part) || (mayCost && !isClosed)) ? quantity - left : 0
 }
 
-/** Units that the order took back, and that a person closed or handed the others over without. If paid again, only a person buys them. */
+/** Units that the order took back, and that a person closed or did not wait for. If they are paid again, only a person buys them. */
 function closedOf(part: PlannedPart): number {
   const open = part.quantity - part.left
   if (isTakenBack(part)) return part.isClosed ? open : 0

@@ -311,7 +311,7 @@ async function showPerson(ordering: Ordering, { part, generation, order }: Found
  * is sent, the parts by which the line may have grown are looked up in the same way. Orders that are known for its other parts come
  * first too: they may have more units than those parts have now.
  *
- * @returns true when the purchase must not be sent now: an order was found for its part, or orders are not reattached yet
+ * @returns true when the purchase must not be sent now: an order was found for such a part, or orders are not reattached yet
  * @throws Failure `unavailable` when the supplier cannot be read
  */
 export async function boughtBefore(ordering: Ordering, purchase: Purchase): Promise<boolean> {

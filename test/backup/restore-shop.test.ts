@@ -21,13 +21,7 @@ async function selling() {
   const { sku, name } = await app.offer()
   const stocked = { manage_stock: true, stock_quantity: 50, virtual: true }
   const { id: product } = shop.addProduct({ name, sku, regular_price: '99.00', ...stocked })
-  const pass = async (ms: number): Promise<void> => {
-    for (const end = app.now() + ms; app.now() < end; ) {
-      app.move(MINUTE)
-      while ((await app.runtime.work.poll()) > 0);
-      await world.work()
-    }
-  }
+  const pass = (ms: number) => world.passBesideShop(ms, MINUTE)
   const issued = () => Object.values(app.sandbox.world.report().keysIssued).flat()
   return {
     ...world,

@@ -79,18 +79,25 @@ export async function openRestoreWorld(options: TestAppOptions = {}) {
     })
     await app.settle()
   }
-  const pass = async (ms: number, stepMs: number): Promise<void> => {
-    for (const end = now() + ms; now() < end; ) {
-      app.move(Math.min(stepMs, end - now()))
-      await work()
+  const passing =
+    (step: () => Promise<void>) =>
+    async (ms: number, stepMs: number): Promise<void> => {
+      for (const end = now() + ms; now() < end; ) {
+        app.move(Math.min(stepMs, end - now()))
+        await step()
+      }
     }
-  }
   return {
     app,
     backups,
     start,
     work,
-    pass,
+    pass: passing(work),
+    /** The same beside a shop, whose orders are read first. */
+    passBesideShop: passing(async () => {
+      while ((await app.runtime.work.poll()) > 0);
+      await work()
+    }),
     markerFile: `${file}.marker`,
     /** The database as it is now. */
     backUp: (): Buffer => connection.serialize(),
